@@ -6,7 +6,7 @@
 mod negotiation;
 mod refusal;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -50,6 +50,15 @@ impl Arrival {
         let mut output = Output::new();
         output.report(Severity::Fatal, &error);
         transport.end_with(output.as_slice());
+    }
+}
+
+/// A client's address as PostgreSQL shows it, whose sockets are of one family each: one that comes by IPv4 to
+/// a socket for both has its IPv4 address.
+fn canonical(client: SocketAddr) -> SocketAddr {
+    match client.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, client.port()),
+        IpAddr::V6(_) => client,
     }
 }
 
@@ -147,9 +156,10 @@ impl Front {
             match listener.accept().await {
                 Ok((socket, address)) => {
                     let (front, place) = (self.clone(), lobby.enter());
+                    let client = address.as_socket().map(canonical);
                     tokio::spawn(async move {
                         let limit = state::time_limit(&*front.host);
-                        place.occupied_by(limit, front.admit(socket, address.as_socket())).await;
+                        place.occupied_by(limit, front.admit(socket, client)).await;
                     });
                 }
                 Err(error) => {
@@ -231,6 +241,18 @@ mod tests {
     use std::io::Read;
 
     use super::*;
+
+    #[test]
+    fn clients_have_the_addresses_they_come_from() {
+        for (client, shown) in [
+            ("[::ffff:127.0.0.1]:7", "127.0.0.1:7"),
+            ("127.0.0.1:7", "127.0.0.1:7"),
+            ("[::1]:7", "[::1]:7"),
+            ("[2001:db8::1]:7", "[2001:db8::1]:7"),
+        ] {
+            assert_eq!(canonical(client.parse().unwrap()).to_string(), shown);
+        }
+    }
 
     #[test]
     fn a_client_at_a_door_that_has_closed_is_told() {

@@ -176,6 +176,33 @@ async fn streams_that_are_broken_are_refused_and_leave_nothing() {
     assert_eq!(count(&client, "t").await, 0);
 }
 
+/// Days that no date has, which nothing could show or compute with.
+#[tokio::test]
+async fn dates_out_of_range_are_refused() {
+    let server = Server::start(&[]);
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE d (a date)").await.unwrap();
+    for (days, good) in [
+        (i32::MIN, true),
+        (i32::MIN + 1, false),
+        (-2_451_546, false),
+        (-2_451_545, true),
+        (2_145_031_948, true),
+        (2_145_031_949, false),
+        (i32::MAX, true),
+    ] {
+        let row = [&b"\0\x01\0\0\0\x04"[..], &days.to_be_bytes()].concat();
+        let taken = copied_in(&client, "COPY d FROM STDIN (FORMAT binary)", &[HEADER, &row]).await;
+        match taken {
+            Ok(_) => assert!(good, "{days}"),
+            Err((code, message, _)) => {
+                assert_eq!((good, &code[..], &message[..]), (false, "22008", "date out of range"), "{days}");
+            }
+        }
+    }
+    assert_eq!(count(&client, "d").await, 4);
+}
+
 /// One byte exchanged, at each place: rows or an error, and the session goes on.
 #[tokio::test]
 async fn mutated_streams_end_no_session() {

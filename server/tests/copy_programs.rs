@@ -153,3 +153,25 @@ fn large_results_go_to_files_as_they_come() {
     let answer = raw.query(&format!("COPY back FROM '{}' BINARY", path.display()));
     assert_eq!(common::told(&answer), ["COPY 5000"]);
 }
+
+/// Lines without an end are refused before they have taken all the memory there is.
+#[test]
+fn a_line_without_an_end_leaves_the_server_as_it_was() {
+    let server = Server::start(&["max_memory=256MB"]);
+    let mut raw = server.raw();
+    raw.query("CREATE TABLE t (a text)");
+    for (source, state) in [
+        ("'/dev/zero'", "22021"),
+        ("PROGRAM 'tr ''\\0'' x < /dev/zero'", "53200"),
+        (
+            "PROGRAM 'printf ''PGCOPY\\n\\377\\r\\n\\0\\0\\0\\0\\0\\0\\0\\0\\0\\0\\1\\77\\0\\0\\0''; cat /dev/zero' BINARY",
+            "53200",
+        ),
+    ] {
+        let answer = raw.query(&format!("COPY t FROM {source}"));
+        assert_eq!(common::state(&answer).as_deref(), Some(state), "{source}");
+    }
+    let answer = raw.query("COPY t FROM ''");
+    assert_eq!(common::state(&answer).as_deref(), Some("58P01"));
+    assert_eq!(common::told(&raw.query("SELECT FROM t")), ["SELECT 0"]);
+}

@@ -1,5 +1,6 @@
 //! The addresses of `pg_hba.conf`: which clients a line is about.
 
+use std::ffi::CString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::host_name::HostName;
@@ -68,12 +69,10 @@ fn ones(like: IpAddr) -> IpAddr {
     }
 }
 
-/// The mask of so many bits, as long as an address is; `None` if it has not so many.
+/// The mask of so many bits, as long as an address is; `None` if it has not so many. The number is read as
+/// strtol reads it.
 pub fn prefix_mask(address: IpAddr, prefix: &str) -> Option<IpAddr> {
-    if !prefix.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let prefix: u32 = prefix.parse().ok()?;
+    let prefix: u32 = prefix.trim_ascii_start().parse().ok()?;
     match address {
         IpAddr::V4(_) => {
             let open = 32_u32.checked_sub(prefix)?;
@@ -84,6 +83,30 @@ pub fn prefix_mask(address: IpAddr, prefix: &str) -> Option<IpAddr> {
             Some(IpAddr::V6(Ipv6Addr::from_bits(u128::MAX.checked_shl(open).unwrap_or(0))))
         }
     }
+}
+
+/// An address as the C library reads it where it asks no name server: `127.1` is one, too, and `fe80::1%eth0`.
+pub fn numeric(text: &str) -> Option<IpAddr> {
+    if let Ok(address) = text.parse() {
+        return Some(address);
+    }
+    let text = CString::new(text).ok()?;
+    // SAFETY: all-zero bytes are a value of this plain C structure, which asks for nothing.
+    let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
+    hints.ai_flags = libc::AI_NUMERICHOST;
+    let mut found: *mut libc::addrinfo = std::ptr::null_mut();
+    // SAFETY: the text ends with a zero, no service is asked for, and the head of the list that is written is
+    // given back below.
+    let failed =
+        unsafe { libc::getaddrinfo(text.as_ptr(), std::ptr::null(), &raw const hints, &raw mut found) };
+    if failed != 0 {
+        return None;
+    }
+    // SAFETY: the list is valid until it is given back, and its first address leads to one of its family.
+    let address = unsafe { found.as_ref().and_then(|first| ip(first.ai_addr)) };
+    // SAFETY: the list is getaddrinfo's, and nobody uses it any more.
+    unsafe { libc::freeaddrinfo(found) };
+    address
 }
 
 /// The addresses of this machine's interfaces, with their masks.
@@ -173,6 +196,23 @@ mod tests {
             [("1.2.3.4", "33"), ("::1", "129"), ("::1", ""), ("::1", "-1"), ("::1", "8x")]
         {
             assert_eq!(mask(address, prefix), None, "{address}/{prefix}");
+        }
+    }
+
+    /// As PostgreSQL 15 reads them.
+    #[test]
+    fn addresses_are_read_as_the_c_library_reads_them() {
+        let read = |text: &str| numeric(text).map(|address| address.to_string());
+        for text in ["127.0.0.1", "127.1", "0177.0.0.1", "0x7f.0.0.1", "2130706433"] {
+            assert_eq!(read(text).as_deref(), Some("127.0.0.1"), "{text}");
+        }
+        assert_eq!(read("fe80::1%1").as_deref(), Some("fe80::1"));
+        for text in ["localhost", "1.2.3.4.5", "[::1]", "1.2.3.256", "a\0"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+        let v4 = "1.2.3.4".parse().unwrap();
+        for prefix in ["8", "+8", " 8", "08"] {
+            assert_eq!(prefix_mask(v4, prefix), Some("255.0.0.0".parse().unwrap()), "{prefix}");
         }
     }
 

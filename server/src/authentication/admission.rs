@@ -317,7 +317,6 @@ impl Case<'_> {
         // Some signatures have no hash that a channel could be bound by (RFC 5929, section 4.1).
         let end_point = self.stranger.socket.tls().map(|tls| tls.server_end_point.as_slice());
         let end_point = end_point.filter(|hash| !hash.is_empty());
-        let end_point = end_point.filter(|hash| !hash.is_empty());
         let mechanisms: &[&str] = if end_point.is_some() { &[PLUS, PLAIN] } else { &[PLAIN] };
         exchange.send(|output| output.authentication_sasl(mechanisms)).await?;
         let body = exchange.answer("SASL", SASL_BYTES_MAX).await?;

@@ -47,9 +47,13 @@ fn read(path: &Path) -> Result<String, String> {
     use std::io::Read;
     let mut text = String::new();
     let read = std::fs::File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text))
-        .map_err(|error| format!("could not read file \"{}\": {error}", path.display()));
-    read.map(|_| text.trim_end_matches(['\n', '\r']).to_owned())
+        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text))
+        .map_err(|error| format!("could not read file \"{}\": {error}", path.display()))?;
+    // A part of a password is another password.
+    if read as u64 > FILE_BYTES_MAX {
+        return Err(format!("file \"{}\" is longer than {FILE_BYTES_MAX} bytes", path.display()));
+    }
+    Ok(text.trim_end_matches(['\n', '\r']).to_owned())
 }
 
 /// Whether a server may listen here: on addresses of other machines only where somebody has said how those come
@@ -83,6 +87,8 @@ mod tests {
         assert_eq!(from(Some("x".into()), None), Ok(Some("x".into())));
         assert_eq!(from(None, Some(path.clone())), Ok(Some("se cret".into())));
         assert!(from(Some("x".into()), Some(path.clone())).unwrap_err().contains("exclude each other"));
+        std::fs::write(&path, "x".repeat(FILE_BYTES_MAX as usize + 1)).unwrap();
+        assert!(from(None, Some(path.clone())).unwrap_err().contains("is longer than 65536 bytes"));
         std::fs::write(&path, "\n").unwrap();
         assert!(from(None, Some(path)).unwrap_err().contains("holds no password"));
         assert!(from(Some(String::new()), None).is_err());

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::address::{AddressMatch, prefix_mask};
+use super::address::{AddressMatch, numeric, prefix_mask};
 use super::tokens::{Line, Token};
 
 /// How a client is connected.
@@ -220,10 +220,10 @@ fn address(fields: &mut Fields<'_>) -> Result<AddressMatch, String> {
         Some((text, prefix)) => (text, Some(prefix)),
         None => (token.text.as_str(), None),
     };
-    let address: IpAddr = match (text.parse(), prefix) {
-        (Ok(address), _) => address,
-        (Err(_), None) => return Ok(AddressMatch::Host(text.to_owned())),
-        (Err(_), Some(_)) => {
+    let address: IpAddr = match (numeric(text), prefix) {
+        (Some(address), _) => address,
+        (None, None) => return Ok(AddressMatch::Host(text.to_owned())),
+        (None, Some(_)) => {
             return Err(format!("specifying both host name and CIDR mask is invalid: \"{}\"", token.text));
         }
     };
@@ -233,7 +233,7 @@ fn address(fields: &mut Fields<'_>) -> Result<AddressMatch, String> {
         None => {
             let token = fields.single("netmask specification", "netmask")?;
             let text = &token.text;
-            text.parse().map_err(|_| format!("invalid IP mask \"{text}\": Name or service not known"))?
+            numeric(text).ok_or_else(|| format!("invalid IP mask \"{text}\": Name or service not known"))?
         }
     };
     if address.is_ipv4() != mask.is_ipv4() {

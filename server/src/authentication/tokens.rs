@@ -111,6 +111,11 @@ impl Reader<'_> {
 
     fn fields(self, line: &str) -> (Vec<Vec<Token>>, Option<String>) {
         let mut fields = Vec::new();
+        if line.contains('\0') {
+            // No name has one, and no value in SQL may.
+            let error = "invalid byte sequence for encoding \"UTF8\": 0x00";
+            return (fields, Some(error.to_owned()));
+        }
         let mut rest = line;
         while !rest.is_empty() {
             match self.field(&mut rest) {
@@ -240,6 +245,9 @@ mod tests {
         assert_eq!(shown("a \\\n\\\nb\nc"), ["1: a b", "4: c"]);
         assert_eq!(shown("a \\\\\n\nb"), ["1: a \\", "3: b"]);
         assert_eq!(shown("# a \\\nb\nc"), ["3: c"]);
+        let zero = &read_text("a b\nc \0d\n")[1];
+        let told = zero.error.as_deref();
+        assert_eq!((zero.number, told), (2, Some("invalid byte sequence for encoding \"UTF8\": 0x00")));
     }
 
     #[test]

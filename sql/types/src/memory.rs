@@ -85,6 +85,19 @@ pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
     Ok(())
 }
 
+/// Adds bytes to a buffer that grows with its input: before it is copied to twice its size, it asks.
+#[inline]
+pub fn extend(buffer: &mut Vec<u8>, bytes: &[u8], context: &str) -> Result<()> {
+    if bytes.len() > buffer.capacity() - buffer.len() {
+        let grown = (buffer.len() + bytes.len()).max(buffer.capacity().saturating_mul(2));
+        if grown >= LARGE_BYTES {
+            require(grown, context)?;
+        }
+    }
+    buffer.extend_from_slice(bytes);
+    Ok(())
+}
+
 /// There is no memory for so many bytes: 53200 in PostgreSQL's words.
 #[cold]
 pub fn out_of_memory(bytes: usize, context: &str) -> SqlError {

@@ -69,7 +69,8 @@ impl Session {
 
     /// The path that a name of a file means: one that is relative begins at the data directory.
     pub(super) fn server_path(&self, name: &str) -> PathBuf {
-        self.server.config.data_directory.join(name)
+        // No name is that of no file, and not the directory's.
+        if name.is_empty() { PathBuf::new() } else { self.server.config.data_directory.join(name) }
     }
 
     /// Runs what may wait for a disk where nobody waits with it.

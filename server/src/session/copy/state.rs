@@ -62,10 +62,7 @@ impl Decoder {
     pub(super) fn push(&mut self, data: &[u8]) -> Result<()> {
         match self {
             Decoder::Text(decoder) => decoder.push(data),
-            Decoder::Binary(decoder) => {
-                decoder.push(data);
-                Ok(())
-            }
+            Decoder::Binary(decoder) => decoder.push(data),
         }
     }
 

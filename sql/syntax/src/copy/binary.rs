@@ -10,7 +10,7 @@
 //! claims more than ever comes is an error at the end of the data, and takes no memory before the bytes do.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::memory::ALLOCATION_MAX;
+use crate::memory::{self, ALLOCATION_MAX};
 
 /// What every stream begins with.
 pub const SIGNATURE: [u8; 11] = *b"PGCOPY\n\xff\r\n\0";
@@ -97,6 +97,9 @@ fn format_error(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message)
 }
 
+/// What memory is taken for, as errors name it.
+pub(super) const MEMORY_CONTEXT: &str = "COPY";
+
 /// What PostgreSQL says of bytes that are more than it keeps in one piece (enlargeStringInfo).
 pub(super) fn too_large(held: usize, more: usize) -> SqlError {
     SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "out of memory")
@@ -124,12 +127,12 @@ impl BinaryDecoder {
     }
 
     /// Takes bytes from the client, cut anywhere.
-    pub fn push(&mut self, chunk: &[u8]) {
+    pub fn push(&mut self, chunk: &[u8]) -> Result<()> {
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        self.buffer.extend_from_slice(chunk);
+        memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT)
     }
 
     /// Says that no more bytes will come.

@@ -10,10 +10,10 @@ use memchr::{memchr, memchr3};
 
 use crate::ast::{CopyHeader, CopyKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::memory::ALLOCATION_MAX;
+use crate::memory::{self, ALLOCATION_MAX};
 
 use super::CopyFormat;
-use super::binary::too_large;
+use super::binary::{MEMORY_CONTEXT, too_large};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
@@ -181,8 +181,7 @@ impl CopyDecoder {
             self.scanned -= self.start;
             self.start = 0;
         }
-        self.buffer.extend_from_slice(chunk);
-        Ok(())
+        memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT)
     }
 
     /// Whether `\.` has ended the data: nothing behind it counts.
@@ -226,8 +225,9 @@ impl CopyDecoder {
             return Ok(false);
         }
         let csv = self.format.kind == CopyKind::Csv;
+        let searched = self.scanned;
         let Some((end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
-            return Ok(false);
+            return self.check_unfinished(searched);
         };
         self.line += 1;
         let from = self.start;
@@ -244,9 +244,19 @@ impl CopyDecoder {
             return Err(self.bad_bytes(&self.buffer[from..end]));
         };
         self.text.clear();
+        memory::check(line.len())?;
         self.text.push_str(line);
         self.line_end_at = line.len();
         Ok(true)
+    }
+
+    /// There is no line yet. One that can be no text is refused here: it may never end (`/dev/zero`).
+    fn check_unfinished(&mut self, searched: usize) -> Result<bool> {
+        let Some(zero) = memchr(0, &self.buffer[searched..]) else { return Ok(false) };
+        self.line += 1;
+        let error = self.bad_bytes(&self.buffer[self.start..=searched + zero]);
+        self.line -= 1;
+        Err(error)
     }
 
     /// End of the line and start of the next, or `None` for want of bytes.
@@ -472,6 +482,7 @@ impl CopyDecoder {
         let start = self.text.len();
         if !null {
             let Ok(text) = checked(&self.scratch) else { return Err(self.bad_bytes(&self.scratch)) };
+            memory::check(self.text.len() + text.len())?;
             self.text.push_str(text);
         }
         self.fields.push(Field { null, start, end: self.text.len() });

@@ -40,6 +40,23 @@ fn some(fields: &[&str]) -> Vec<Option<String>> {
 }
 
 #[test]
+fn a_line_that_can_be_no_text_is_refused_before_its_end() {
+    for options in [CopyOptions::default(), csv()] {
+        let names = vec!["c0".to_string()];
+        let mut decoder = CopyDecoder::new(format(options, true), "t", names).unwrap();
+        decoder.push(b"a\nbc").unwrap();
+        assert_eq!(decoder.next_row().unwrap().unwrap().field(0).unwrap(), Some("a"));
+        assert!(decoder.next_row().unwrap().is_none());
+        decoder.push(b"d\xc3").unwrap();
+        assert!(decoder.next_row().unwrap().is_none(), "the rest of a character may come");
+        decoder.push(b"\xa9\0e").unwrap();
+        let error = decoder.next_row().err().unwrap();
+        assert_eq!(error.message(), "invalid byte sequence for encoding \"UTF8\": 0x00");
+        assert_eq!(error.fields().context.as_deref(), Some("COPY t, line 2"));
+    }
+}
+
+#[test]
 fn text_escapes_nulls_and_the_end_marker() {
     let data = b"1\t\\N\ta\\tb\\\\c\n2\t\t\\x41\\102\\q\n\\.\nignored";
     let rows = decode(CopyOptions::default(), 3, &[data]).unwrap();
@@ -206,7 +223,7 @@ fn decode_binary(columns: usize, chunks: &[&[u8]]) -> (Vec<Vec<Option<Vec<u8>>>>
     let mut rows = Vec::new();
     for end in 0..=chunks.len() {
         match chunks.get(end) {
-            Some(chunk) => decoder.push(chunk),
+            Some(chunk) => decoder.push(chunk).unwrap(),
             None => decoder.finish(),
         }
         loop {

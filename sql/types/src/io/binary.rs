@@ -105,7 +105,10 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::NUMERIC => Datum::Numeric(Numeric::read_binary(bytes)?.with_typmod(ty.typmod)?),
         Oid::BYTEA => Datum::Bytea(bytes.into()),
         Oid::CHAR => super::byte_value(byte(bytes)?),
-        Oid::DATE => Datum::Date(i32::from_be_bytes(fixed(bytes)?)),
+        Oid::DATE => Datum::Date(match i32::from_be_bytes(fixed(bytes)?) {
+            infinite @ (i32::MIN | i32::MAX) => infinite,
+            days => crate::datetime::check_date(days.into())?,
+        }),
         Oid::TIME => {
             let value = clock(i64::from_be_bytes(fixed(bytes)?))?;
             crate::typmod::coerce_typmod(Datum::Time(value), ty, false)?
