@@ -87,9 +87,6 @@ impl Session {
         let Some((old, new)) = engine.table(from).zip(engine.table(to)) else {
             return Err(SqlError::internal("a table of the template is not there"));
         };
-        if engine.rows_at_most(from) == 0 {
-            return Ok(());
-        }
         let columns: Vec<ColumnSource> =
             (0..old.def.columns.len()).map(|column| ColumnSource::Kept(column as u16)).collect();
         let client = self.entry().engine.clone();
