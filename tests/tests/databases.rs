@@ -75,7 +75,9 @@ async fn verify(server: &Server, acknowledged: &Acknowledged) {
                 format!("{ROWS} {} {ROWS}", ROWS * (ROWS + 1) / 2),
                 "{name}"
             );
-            assert_eq!(one(&client, "SELECT nextval('t_id_seq')").await, (ROWS + 1).to_string(), "{name}");
+            // A crash may take numbers that nobody has drawn.
+            let next: i64 = one(&client, "SELECT nextval('t_id_seq')").await.parse().expect("a number");
+            assert!((ROWS + 1..ROWS + 100).contains(&next), "{name}: {next}");
         } else {
             assert_eq!(found, "0", "{name}");
         }

@@ -205,7 +205,7 @@ impl Catalog {
             Some(database) if database == self.database_name() => Ok(()),
             Some(_) => Err(SqlError::new(
                 SqlState::FEATURE_NOT_SUPPORTED,
-                format!("cross-database references are not implemented: {name}"),
+                format!("cross-database references are not implemented: \"{name}\""),
             )
             .at(name.at())),
         }

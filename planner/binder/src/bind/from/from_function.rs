@@ -67,6 +67,7 @@ impl Binder<'_, '_> {
         alias: Option<&TableAlias>,
     ) -> Result<Source> {
         let position = self.position(object_name_span(name));
+        self.require_own_database(name, "")?;
         let (schema, function) = schema_and_name(name)?;
         if schema.is_none() && function == ROWS_FROM {
             return self.bind_rows_from(args, ordinality, alias).map_err(|error| error.at(position));

@@ -28,7 +28,7 @@ use sqlparser::ast::{ObjectName, Query, TableAlias, TableFactor, TableWithJoins}
 use super::binder::{Binder, RowNumbers};
 use super::level::{Level, LevelKind, Refusal, Relation, ScopeColumn, TABLE_NUMBER, visible_columns};
 use super::meaning::Named;
-use super::name::{ident_name, object_name_span, own_rows, schema_and_name};
+use super::name::{ident_name, object_name_parts, object_name_span, own_rows, schema_and_name};
 use super::scope::COLUMNS_MAX;
 use super::span::query_span;
 use super::visit::remove_outer_nesting;
@@ -301,6 +301,7 @@ impl Binder<'_, '_> {
     fn table(&mut self, name: &ObjectName, alias: Option<&TableAlias>) -> Result<Source> {
         let (name, only) = own_rows(name);
         let name = &*name;
+        self.require_own_database(name, '"')?;
         let (schema, table_name) = schema_and_name(name)?;
         if schema.is_none()
             && let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == table_name)
@@ -495,8 +496,25 @@ impl Binder<'_, '_> {
         }
     }
 
+    /// 0A000 for a name with a database that is not this one; in the message it stands between `quote`s.
+    pub(crate) fn require_own_database(
+        &self,
+        name: &ObjectName,
+        quote: impl std::fmt::Display,
+    ) -> Result<()> {
+        let [database, schema, object] = &object_name_parts(name)?[..] else { return Ok(()) };
+        if database == self.env.catalog.database_name() {
+            return Ok(());
+        }
+        let name_of_all = format!("{quote}{database}.{schema}.{object}{quote}");
+        let message = format!("cross-database references are not implemented: {name_of_all}");
+        let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+        Err(error.at(self.position(object_name_span(name))))
+    }
+
     /// The table a name means, or 42P01.
     pub(crate) fn require_table(&self, name: &ObjectName) -> Result<TableRef> {
+        self.require_own_database(name, '"')?;
         let (schema, table_name) = schema_and_name(name)?;
         let position = self.position(object_name_span(name));
         if let Some(reference) = self.view_reference(schema.as_deref(), &table_name)

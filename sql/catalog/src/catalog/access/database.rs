@@ -116,7 +116,7 @@ mod tests {
             let schema = |database: &str| catalog.target_schema(&name(database), &[]);
             assert_eq!(schema(own).unwrap(), "public");
             let error = schema(other).unwrap_err();
-            let message = format!("cross-database references are not implemented: {other}.public.t");
+            let message = format!("cross-database references are not implemented: \"{other}.public.t\"");
             assert_eq!(error.message(), message);
         }
     }
