@@ -246,7 +246,7 @@ async fn who_is_in_a_database_stands_in_the_way() {
     });
     run(&first, &["ALTER DATABASE d RENAME TO renamed"]).await;
     leaving.await.unwrap();
-    let gone = connect(&server, "d", "archipel").await.err().expect("it is gone");
+    let gone = connect(&server, "d", "archipel").await.expect_err("it is gone");
     assert_eq!(told(&gone), "3D000 database \"d\" does not exist");
     let inside = client(&server, "renamed").await;
     assert_eq!(answer(&inside, "SELECT current_database()").await, "renamed");
@@ -274,7 +274,7 @@ async fn force_sends_everybody_away_whatever_they_do() {
     run(&first, &["DROP DATABASE d WITH (FORCE)"]).await;
     assert!(ended.await.unwrap().starts_with("57P01"));
     for client in [&idle, &in_block] {
-        let error = client.simple_query("SELECT 1").await.err().expect("it was ended");
+        let error = client.simple_query("SELECT 1").await.expect_err("it was ended");
         assert!(error.is_closed() || told(&error).starts_with("57P01"), "{error}");
     }
     assert_eq!(answer(&first, "DROP DATABASE d").await, "3D000 database \"d\" does not exist");
