@@ -94,6 +94,10 @@ type querier interface {
 	QueryRow(ctx context.Context, text string, arguments ...any) pgx.Row
 }
 
+func refused(sqlstate string, err error) *pgconn.PgError {
+	return refusedAs[*pgconn.PgError](sqlstate, err)
+}
+
 func exec(ctx context.Context, on querier, text string, arguments ...any) string {
 	tag, err := on.Exec(ctx, text, arguments...)
 	must(err)
