@@ -177,7 +177,7 @@ impl Client {
         }
     }
 
-    /// Gives back what it holds beyond transactions: it is about to go.
+    /// Gives back what it holds beyond transactions: it is about to go, or to be as new.
     pub fn release(self: &Arc<Self>) {
         let Some(shared) = self.shared.upgrade() else { return };
         shared.withdraw(self);

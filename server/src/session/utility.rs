@@ -430,6 +430,8 @@ impl Session {
             self.cursors.clear();
             self.forget_statements();
             self.unlisten_all();
+            // Outside of transactions these are the session's advisory locks.
+            self.entry().engine.release();
             self.set_role(role_setting::SESSION_AUTHORIZATION, None, false)?;
             self.change_settings(|all| {
                 all.reset_all();

@@ -249,17 +249,6 @@ def a_pool_hands_out_clean_connections():
     pool.closeall()
 
 
-@check
-def transactions_are_prepared_or_refused():
-    connection = connect()
-    equal(connection.info.transaction_status, psycopg2.extensions.TRANSACTION_STATUS_IDLE)
-    # PostgreSQL refuses them too unless max_prepared_transactions says otherwise.
-    connection.tpc_begin(connection.xid(1, "a", "b"))
-    with refused("55000"):
-        connection.tpc_prepare()
-    connection.close()
-
-
 @check(secured=True)
 def a_connection_is_encrypted_and_bound_to_its_server():
     with psycopg2.connect(url_with(channel_binding="require")) as connection:
