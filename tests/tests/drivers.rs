@@ -94,6 +94,11 @@ fn psycopg_works() {
 }
 
 #[test]
+fn psycopg2_works() {
+    works("psycopg2");
+}
+
+#[test]
 fn asyncpg_works() {
     works("asyncpg");
 }
@@ -111,6 +116,26 @@ fn node_postgres_works() {
 #[test]
 fn pgx_works() {
     works("pgx");
+}
+
+#[test]
+fn lib_pq_and_gorm_work() {
+    works("pq");
+}
+
+#[test]
+fn sequel_works() {
+    works("sequel");
+}
+
+#[test]
+fn php_works() {
+    works("php");
+}
+
+#[test]
+fn pgbouncer_works_in_front() {
+    works("pgbouncer");
 }
 
 #[test]
@@ -136,4 +161,29 @@ fn postgres_js_works() {
 #[test]
 fn typeorm_works() {
     works_at_length("typeorm");
+}
+
+#[test]
+fn knex_works() {
+    works_at_length("knex");
+}
+
+#[test]
+fn drizzle_works() {
+    works_at_length("drizzle");
+}
+
+#[test]
+fn active_record_works() {
+    works_at_length("activerecord");
+}
+
+#[test]
+fn hikari_flyway_liquibase_and_jooq_work() {
+    works_at_length("java-tools");
+}
+
+#[test]
+fn pgcli_works() {
+    works_at_length("pgcli");
 }

@@ -123,7 +123,7 @@ def _bounded(function):
     return outcome[0]
 
 
-def main():
+def main(cleanup=None):
     """Runs the checks in order; never returns."""
     failed = 0
     for function in _checks:
@@ -135,5 +135,7 @@ def main():
             failed += 1
             print(f"FAILED  {name}: {_line(error)}", flush=True)
     print(f"{len(_checks) - failed} passed, {failed} failed", flush=True)
+    if cleanup is not None:
+        cleanup()
     # Threads that got no answer must not keep the process.
     os._exit(1 if failed else 0)
