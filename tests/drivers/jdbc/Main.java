@@ -660,8 +660,7 @@ final class Main {
         }
         Checks.refused("28P01", () -> connect("password=wrong").close());
         Checks.refused("28000", () -> connect("sslmode=disable").close());
-        String unknown = Checks.URL.replace("root.crt", "other.crt");
-        Checks.refused("08006", () -> DriverManager.getConnection(unknown).close());
+        Checks.refused("08006", () -> DriverManager.getConnection(Checks.URL.replace("root.crt", "other.crt")).close());
     }
 
     public static void main(String[] arguments) {

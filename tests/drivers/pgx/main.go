@@ -4,7 +4,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -387,42 +386,6 @@ func prepared(ctx context.Context) {
 	exec(ctx, other, "DELETE FROM item")
 }
 
-// packed is a row with a column of each kind that COPY takes in binary.
-func packed(ctx context.Context) {
-	connection := connect(ctx)
-	defer end(connection)
-	rows := [][]any{}
-	for n := 0; n < 3000; n++ {
-		rows = append(rows, []any{n, fmt.Sprint("label ", n)})
-	}
-	rows[7][1] = nil
-	count, err := connection.CopyFrom(ctx, pgx.Identifier{"item"}, []string{"id", "label"}, pgx.CopyFromRows(rows))
-	must(err)
-	equal(count, int64(3000))
-	equal(one[int](ctx, connection, "SELECT count(label)::int FROM item"), 2999)
-	_, err = connection.CopyFrom(ctx, pgx.Identifier{"item"}, []string{"id"}, pgx.CopyFromRows([][]any{{7000}, {1}}))
-	refused("23505", err)
-	var out bytes.Buffer
-	_, err = connection.PgConn().CopyTo(ctx, &out, "COPY item TO STDOUT (FORMAT binary)")
-	must(err)
-	exec(ctx, connection, "DELETE FROM item")
-	tag, err := connection.PgConn().CopyFrom(ctx, &out, "COPY item FROM STDIN (FORMAT binary)")
-	must(err)
-	equal(tag.RowsAffected(), int64(3000))
-	exec(ctx, connection, "DELETE FROM item")
-	noon := time.Date(2024, 2, 29, 12, 0, 1, 5000, time.UTC)
-	columns := []string{"owner_id", "balance", "mood", "tags", "detail", "opened"}
-	owner := one[int64](ctx, connection, "INSERT INTO owner (name) VALUES ('eve') RETURNING id")
-	_, err = connection.CopyFrom(ctx, pgx.Identifier{"account"}, columns, pgx.CopyFromRows([][]any{
-		{owner, pgtype.Numeric{Int: big.NewInt(1050), Exp: -2, Valid: true}, "happy", []string{"x", "y"}, map[string]any{"k": 1}, noon},
-	}))
-	must(err)
-	equal(one[string](ctx, connection, "SELECT concat_ws(' ', balance, mood, tags, detail, opened) FROM account"),
-		`10.50 happy {x,y} {"k": 1} 2024-02-29 12:00:01.000005+00`)
-	exec(ctx, connection, "DELETE FROM account")
-	exec(ctx, connection, "DELETE FROM owner")
-}
-
 func cursors(ctx context.Context) {
 	connection := connect(ctx)
 	defer end(connection)
@@ -666,25 +629,6 @@ func rowsCompared(ctx context.Context) {
 	among := all[int](ctx, connection, "SELECT id FROM item WHERE (id, label) IN (($1, $2), ($3, $4))", 1, "a", 3, "x")
 	equal(among, []int{1})
 	exec(ctx, connection, "DELETE FROM item")
-}
-
-// encrypted is of connections to a secured server, and of those that it does not take.
-func encrypted(ctx context.Context) {
-	connection := connect(ctx)
-	defer end(connection)
-	equal(one[string](ctx, connection, "SELECT version FROM pg_stat_ssl WHERE ssl AND pid = pg_backend_pid()"), "TLSv1.3")
-	coming := func(from string, change func(*pgx.ConnConfig)) error {
-		config, err := pgx.ParseConfig(from)
-		must(err)
-		change(config)
-		_, err = pgx.ConnectConfig(ctx, config)
-		return err
-	}
-	refused("28P01", coming(url, func(config *pgx.ConnConfig) { config.Password = "wrong" }))
-	refused("28000", coming(strings.Replace(url, "verify-full", "disable", 1), func(*pgx.ConnConfig) {}))
-	err := coming(strings.Replace(url, "root.crt", "other.crt", 1), func(*pgx.ConnConfig) {})
-	var unknown x509.UnknownAuthorityError
-	equal(errors.As(err, &unknown), true)
 }
 
 func main() {

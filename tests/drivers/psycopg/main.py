@@ -13,7 +13,7 @@ from psycopg.types.enum import EnumInfo, register_enum
 from psycopg.types.composite import CompositeInfo, register_composite
 from psycopg.types.json import Jsonb
 
-from checks import URL, check, equal, main, other_root, refused, url_with
+from checks import URL, check, equal, main, refused
 
 SCHEMA = """
 DROP SCHEMA public CASCADE;
@@ -689,31 +689,7 @@ def a_session_is_made_as_new():
         usable(connection)
 
 
-@check(secured=True)
-def a_connection_is_encrypted_and_bound_to_its_server():
-    for parameters in ({}, {"channel_binding": "require"}, {"ssl_max_protocol_version": "TLSv1.2"}):
-        with psycopg.connect(url_with(**parameters)) as connection:
-            assert connection.pgconn.ssl_in_use and connection.pgconn.used_password
-            version = parameters.get("ssl_max_protocol_version", "TLSv1.3")
-            equal(one(connection, "SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()"), (True, version))
-
-
-@check(secured=True)
-def whoever_is_not_known_stays_outside():
-    def failure(url):
-        try:
-            psycopg.connect(url, connect_timeout=10).close()
-        except psycopg.OperationalError as error:
-            return str(error)
-        raise AssertionError(f"{url} is let in")
-
-    assert 'password authentication failed for user "archipel"' in failure(url_with("wrong"))
-    assert 'password authentication failed for user "nobody"' in failure(url_with(user="nobody"))
-    assert "no password supplied" in failure(url_with("").replace(":@", "@"))
-    said = failure(url_with(sslmode="disable"))
-    assert "no pg_hba.conf entry" in said and said.rstrip().endswith("no encryption"), said
-    assert "certificate verify failed" in failure(url_with(sslrootcert=other_root()))
-    assert 'database "nowhere" does not exist' in failure(url_with(dbname="nowhere"))
-
+# Those of secured servers, behind the others.
+import secured  # noqa: E402, F401
 
 main()
