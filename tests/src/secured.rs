@@ -15,6 +15,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
+    /// Made anew, with the rules beside them.
     pub fn make() -> Certificates {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let script = crate::file("drivers/certificates");
