@@ -134,6 +134,21 @@ fn portals_answer_in_portions() {
 }
 
 #[test]
+fn a_portal_that_has_failed_is_not_run_again() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("BEGIN");
+    let text = "SELECT 1 / (g - 1) FROM generate_series(1, 5) AS g";
+    let bind = framed(b'B', b"p\0\0\0\0\0\0\0\0");
+    let run = framed(b'E', b"p\0\0\0\0\x02");
+    let told = raw.pipeline(&[[common::parse(text), bind, run.clone()].concat()]);
+    assert_eq!((kinds(&told).as_str(), state(&told).as_deref()), ("12EZ", Some("22012")));
+    let told = raw.pipeline(&[run]);
+    assert_eq!((kinds(&told).as_str(), state(&told).as_deref()), ("EZ", Some("25P02")));
+    assert_eq!(kinds(&raw.query("ROLLBACK")), "CZ");
+}
+
+#[test]
 fn a_cancel_request_stops_a_running_statement() {
     let server = Server::start(&[]);
     let mut raw = server.unopened();

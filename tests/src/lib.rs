@@ -10,6 +10,7 @@
 //! - [`regression`] PostgreSQL's regression files, statement by statement
 //! - [`language`] routines with their calls, case by case, against either
 //! - [`port`]     free loopback ports
+//! - [`secured`]  certificates and rules of servers that take nobody without TLS and a password
 //! - [`cores`]    cores taken from a running process and given back
 //! - [`power`]    a disk that loses power under a server
 //! - [`browser`]  a headless Chromium, for pages
@@ -29,6 +30,7 @@ pub mod port;
 pub mod postgres;
 pub mod power;
 pub mod regression;
+pub mod secured;
 pub mod server;
 pub mod slt;
 pub mod waits;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::port;
+use crate::secured::{self, Certificates};
 
 /// Where Debian's package puts the server's programs.
 const BIN: &str = "/usr/lib/postgresql/15/bin";
@@ -17,9 +18,28 @@ pub struct Postgres {
 impl Postgres {
     /// A new cluster: UTF8, C locale, trust on loopback.
     pub fn start() -> Postgres {
+        Postgres::begin(tempfile::tempdir().expect("a temporary directory can be made"), "")
+    }
+
+    /// One that takes nobody over TCP without TLS and the password.
+    pub fn start_secured(certificates: &Certificates) -> Postgres {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        // Of its own: nobody else may own the key.
+        for name in ["server.crt", "server.key", "pg_hba.conf"] {
+            let copy = directory.path().join(name);
+            std::fs::copy(certificates.path(name), copy).expect("a file can be copied");
+        }
+        let settings = Certificates::settings(directory.path());
+        let options: String = settings.iter().map(|setting| format!(" -c {setting}")).collect();
+        let postgres = Postgres::begin(directory, &options);
+        let password = format!("ALTER ROLE archipel PASSWORD '{}'", secured::PASSWORD);
+        run(postgres.client("psql").args(["-X", "-q", "-d", "archipel", "-c", &password]));
+        postgres
+    }
+
+    fn begin(directory: tempfile::TempDir, more: &str) -> Postgres {
         if root() {
-            run(Command::new("chown").arg("postgres").arg(directory.path()));
+            run(Command::new("chown").args(["-R", "postgres"]).arg(directory.path()));
         }
         let data = directory.path().join("data");
         run(program("initdb")
@@ -29,8 +49,9 @@ impl Postgres {
             let port = port::free();
             // The time zone is the machine's otherwise.
             let options = format!(
-                "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off \
-                 -c timezone=UTC"
+                "-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={} -c fsync=off \
+                 -c timezone=UTC{more}",
+                directory.path().display()
             );
             let started = program("pg_ctl")
                 .args(["start", "-w", "-t", "300", "-o", &options, "-l"])
@@ -42,20 +63,19 @@ impl Postgres {
                 .expect("pg_ctl can be run");
             if started.success() {
                 let postgres = Postgres { directory, port };
-                run(Command::new(PathBuf::from(BIN).join("createdb")).args([
-                    "-h",
-                    "127.0.0.1",
-                    "-U",
-                    "archipel",
-                    "-p",
-                    &port.to_string(),
-                    "archipel",
-                ]));
+                run(postgres.client("createdb").arg("archipel"));
                 return postgres;
             }
         }
         let log = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
         panic!("PostgreSQL did not start in five tries:\n{log}");
+    }
+
+    /// A program of the package that connects over the socket.
+    fn client(&self, name: &str) -> Command {
+        let mut command = Command::new(PathBuf::from(BIN).join(name));
+        command.arg("-h").arg(self.directory.path()).args(["-U", "archipel", "-p", &self.port.to_string()]);
+        command
     }
 
     pub fn url(&self) -> String {

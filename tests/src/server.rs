@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::power::Power;
+use crate::secured::{self, Certificates};
 use crate::{archipel_binary, port};
 
 /// How long a start (recovery included) may take before the test gives up.
@@ -33,18 +34,25 @@ pub struct Server {
 impl Server {
     /// A fresh data directory, served with `settings` (`name=value`).
     pub fn start(settings: &[&str]) -> Server {
-        Server::begin(settings, None)
+        Server::begin(settings, None, Vec::new())
     }
 
     /// The same, with the live page.
     pub fn start_with_page(settings: &[&str]) -> Server {
-        Server::begin(settings, Some(0))
+        Server::begin(settings, Some(0), Vec::new())
     }
 
-    fn begin(settings: &[&str], page_port: Option<u16>) -> Server {
+    /// One that takes nobody over TCP without TLS and the password.
+    pub fn start_secured(certificates: &Certificates) -> Server {
+        let settings = Certificates::settings(certificates.directory());
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let password = ("ARCHIPEL_PASSWORD".to_owned(), secured::PASSWORD.to_owned());
+        Server::begin(&settings, None, vec![password])
+    }
+
+    fn begin(settings: &[&str], page_port: Option<u16>, environment: Vec<(String, String)>) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
         let settings = settings.iter().map(|&setting| setting.to_owned()).collect();
-        let environment = Vec::new();
         let mut server = Server {
             directory,
             elsewhere: None,
@@ -101,7 +109,7 @@ impl Server {
                     }
                     panic!("the server ended with {status}:\n{}", self.log());
                 }
-                if self.listens() && ready(self.port) {
+                if self.listens() && self.ready() {
                     self.child = Some(child);
                     return;
                 }
@@ -120,6 +128,31 @@ impl Server {
     /// might be another test's server's.
     fn listens(&self) -> bool {
         UnixStream::connect(self.directory.path().join(format!(".s.PGSQL.{}", self.port))).is_ok()
+    }
+
+    /// Whether it answers on its TCP port, and a query on its socket, where nobody is asked who
+    /// they are.
+    fn ready(&self) -> bool {
+        let Ok(stream) = TcpStream::connect(("127.0.0.1", self.port)) else { return false };
+        drop(stream);
+        let mut config = tokio_postgres::Config::new();
+        config.host_path(self.directory.path()).port(self.port).user("archipel").dbname("archipel");
+        config.connect_timeout(Duration::from_secs(5));
+        // On a thread of its own: the caller may be inside a runtime, where none can be started.
+        let asked = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime can be made");
+            runtime.block_on(async {
+                let Ok((client, connection)) = config.connect(tokio_postgres::NoTls).await else {
+                    return false;
+                };
+                tokio::spawn(connection);
+                client.simple_query("SELECT 1").await.is_ok()
+            })
+        });
+        asked.join().expect("asking does not panic")
     }
 
     /// The command that serves this data directory.
@@ -262,27 +295,6 @@ fn signal(child: &Child, signal: i32) {
     // SAFETY: kill(2) takes no pointers; the child is ours and not yet waited for.
     let outcome = unsafe { libc::kill(child.id() as i32, signal) };
     assert_eq!(outcome, 0, "a running child can be signalled");
-}
-
-fn ready(port: u16) -> bool {
-    let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) else { return false };
-    drop(stream);
-    let url = format!("postgresql://archipel@127.0.0.1:{port}/archipel?connect_timeout=5");
-    // On a thread of its own: the caller may be inside a runtime, where none can be started.
-    let asked = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime can be made");
-        runtime.block_on(async {
-            let Ok((client, connection)) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await else {
-                return false;
-            };
-            tokio::spawn(connection);
-            client.simple_query("SELECT 1").await.is_ok()
-        })
-    });
-    asked.join().expect("asking does not panic")
 }
 
 /// A connection whose I/O runs as a task of the current runtime.

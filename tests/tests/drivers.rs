@@ -1,5 +1,5 @@
 //! What users connect with: each driver's own program of `tests/drivers`, in its own language and
-//! with pinned versions, against a server of its own.
+//! with pinned versions, against a server of its own, which takes nobody without TLS and a password.
 //!
 //! What a program expects holds on PostgreSQL 15; `tests/run --long` runs each there too, and the
 //! programs that take longer to install. `tests/drivers/run NAME` runs one by hand. The suite that a
@@ -8,6 +8,7 @@
 use std::process::{Command, Stdio};
 
 use archipel_tests::postgres::Postgres;
+use archipel_tests::secured::Certificates;
 use archipel_tests::server::Server;
 
 /// How long a program may run. Each of its checks is bounded already, by 30 s.
@@ -54,10 +55,13 @@ fn output_of(script: &str, driver: &str, server: &str, url: &str, arguments: &[&
 
 fn works(driver: &str) {
     prepare(driver);
+    let certificates = Certificates::make();
     if archipel_tests::long() {
-        run(driver, "PostgreSQL", &Postgres::start().url());
+        let postgres = Postgres::start_secured(&certificates);
+        run(driver, "PostgreSQL", &certificates.url(postgres.port()));
     }
-    run(driver, "Archipel", &Server::start(&[]).url());
+    let server = Server::start_secured(&certificates);
+    run(driver, "Archipel", &certificates.url(server.port()));
 }
 
 /// For drivers that take long to install or to run.
@@ -90,6 +94,11 @@ fn psycopg_works() {
 }
 
 #[test]
+fn psycopg2_works() {
+    works("psycopg2");
+}
+
+#[test]
 fn asyncpg_works() {
     works("asyncpg");
 }
@@ -107,6 +116,26 @@ fn node_postgres_works() {
 #[test]
 fn pgx_works() {
     works("pgx");
+}
+
+#[test]
+fn lib_pq_and_gorm_work() {
+    works("pq");
+}
+
+#[test]
+fn sequel_works() {
+    works("sequel");
+}
+
+#[test]
+fn php_works() {
+    works("php");
+}
+
+#[test]
+fn pgbouncer_works_in_front() {
+    works("pgbouncer");
 }
 
 #[test]
@@ -132,4 +161,29 @@ fn postgres_js_works() {
 #[test]
 fn typeorm_works() {
     works_at_length("typeorm");
+}
+
+#[test]
+fn knex_works() {
+    works_at_length("knex");
+}
+
+#[test]
+fn drizzle_works() {
+    works_at_length("drizzle");
+}
+
+#[test]
+fn active_record_works() {
+    works_at_length("activerecord");
+}
+
+#[test]
+fn hikari_flyway_liquibase_and_jooq_work() {
+    works_at_length("java-tools");
+}
+
+#[test]
+fn pgcli_works() {
+    works_at_length("pgcli");
 }

@@ -383,9 +383,9 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
         }
         // Longer names are cut, non-ASCII replaced, as PostgreSQL does.
         "application_name" => {
-            let clean: String =
-                text.chars().map(|c| if c.is_ascii_graphic() || c == ' ' { c } else { '?' }).collect();
-            Ok(Value::Text(clean.chars().take(63).collect()))
+            let name = &text.as_bytes()[..text.floor_char_boundary(63)];
+            let clean = name.iter().map(|&b| if matches!(b, b' '..=b'~') { char::from(b) } else { '?' });
+            Ok(Value::Text(clean.collect()))
         }
         name => setting.kind.parse(name, text),
     }

@@ -4,12 +4,14 @@ import asyncio
 import contextlib
 import datetime
 import decimal
+import io
 import json
+import ssl
 import uuid
 
 import asyncpg
 
-from checks import URL, check, equal, main, refused
+from checks import URL, check, equal, main, other_root, refused, url_with
 
 SCHEMA = """
 DROP SCHEMA public CASCADE;
@@ -192,8 +194,6 @@ async def many_rows_are_inserted_at_once():
 
 @check
 async def rows_are_copied_as_text():
-    import io
-
     async with connected() as connection:
         text = "".join(f"{n}\tlabel {n}\n" for n in range(3000)).encode()
         equal(await connection.copy_to_table("item", source=io.BytesIO(text)), "COPY 3000")
@@ -415,6 +415,61 @@ async def row_comparisons_take_parameters():
         got = await connection.fetch("SELECT id FROM item WHERE (id, label) IN (($1, $2), ($3, $4))", 1, "a", 3, "x")
         equal([r["id"] for r in got], [1])
         await connection.execute("DELETE FROM item")
+
+
+@check
+async def rows_are_copied_in_binary():
+    async with connected() as connection:
+        records = [(n, None if n % 7 == 0 else f"label {n}") for n in range(3000)]
+        equal(await connection.copy_records_to_table("item", records=records), "COPY 3000")
+        equal(tuple(await connection.fetchrow("SELECT count(*), count(label) FROM item")), (3000, 2571))
+        sink = io.BytesIO()
+        equal(await connection.copy_from_table("item", output=sink, format="binary"), "COPY 3000")
+        await connection.execute("TRUNCATE item")
+        source = io.BytesIO(sink.getvalue())
+        equal(await connection.copy_to_table("item", source=source, format="binary"), "COPY 3000")
+        with refused("23505"):
+            await connection.copy_records_to_table("item", records=[(7000, "x"), (1, "again")])
+        equal(await connection.fetchval("SELECT count(*) FROM item"), 3000)
+        await connection.execute("TRUNCATE item")
+        noon = datetime.datetime(2024, 2, 29, 12, 0, 1, 5, datetime.timezone.utc)
+        row = (decimal.Decimal("10.50"), noon, ["a", None], '{"k": 1}', uuid.UUID(int=7), b"\x00\xff", "happy", 1.5)
+        await connection.execute(
+            "CREATE TEMP TABLE packed (a numeric, b timestamptz, c text[], d jsonb, e uuid, f bytea, g mood, h float8)"
+        )
+        await connection.copy_records_to_table("packed", records=[row, [None] * len(row)])
+        equal([tuple(r) for r in await connection.fetch("SELECT * FROM packed")], [row, (None,) * len(row)])
+
+
+@check
+async def procedures_have_out_parameters():
+    async with connected() as connection:
+        await connection.execute(
+            "CREATE PROCEDURE split(p_text text, OUT p_first text, INOUT p_rest refcursor) LANGUAGE plpgsql AS $$"
+            " BEGIN p_first := left(p_text, 1);"
+            " OPEN p_rest FOR SELECT substr(p_text, n, 1) AS letter FROM generate_series(2, length(p_text)) AS n; END $$"
+        )
+        async with connection.transaction():
+            row = await connection.fetchrow("CALL split($1, NULL, $2)", "abc", "rest")
+            equal(tuple(row), ("a", "rest"))
+            equal([r["letter"] for r in await connection.fetch("FETCH ALL FROM rest")], ["b", "c"])
+        await connection.execute("DROP PROCEDURE split")
+
+
+@check(secured=True)
+async def a_connection_is_encrypted_and_its_user_known():
+    async with connected() as connection:
+        equal(await connection.fetchval("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"), True)
+    with refused("28P01") as error:
+        await asyncpg.connect(url_with("wrong"), timeout=10)
+    assert isinstance(error.value, asyncpg.InvalidPasswordError)
+    with refused("28000"):
+        await asyncpg.connect(url_with(sslmode="disable"), timeout=10)
+    try:
+        await asyncpg.connect(url_with(sslrootcert=other_root()), timeout=10)
+        raise AssertionError("a server that nobody vouches for is taken")
+    except ssl.SSLCertVerificationError:
+        pass
 
 
 main()

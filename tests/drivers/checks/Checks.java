@@ -15,6 +15,9 @@ final class Checks {
     /** `DATABASE_URL` as JDBC wants it. */
     static final String URL = jdbc(System.getenv("DATABASE_URL"));
 
+    /** Whether the server is one that takes only encrypted connections with passwords. */
+    static final boolean SECURED = URL.contains("sslmode=verify-full");
+
     interface Body {
         void run() throws Exception;
     }
@@ -119,7 +122,10 @@ final class Checks {
 
     private static String jdbc(String url) {
         URI parts = URI.create(url);
-        String user = parts.getUserInfo().split(":")[0];
-        return "jdbc:postgresql://" + parts.getHost() + ":" + parts.getPort() + parts.getPath() + "?user=" + user;
+        String[] user = parts.getUserInfo().split(":");
+        String password = user.length > 1 ? "&password=" + user[1] : "";
+        String query = parts.getQuery() == null ? "" : "&" + parts.getQuery();
+        return "jdbc:postgresql://" + parts.getHost() + ":" + parts.getPort() + parts.getPath() + "?user=" + user[0]
+            + password + query;
     }
 }

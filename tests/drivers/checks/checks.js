@@ -2,14 +2,39 @@
 
 const assert = require('node:assert/strict')
 
+const { readFileSync } = require('node:fs')
+const path = require('node:path')
+
 const LIMIT_MS = 30_000
 const URL = process.env.DATABASE_URL
+const parameters = new globalThis.URL(URL).searchParams
+// Whether the server is one that takes only encrypted connections with passwords.
+const SECURED = parameters.get('sslmode') === 'verify-full'
 
 const checks = []
 
 /** Registers a check; its name says what must hold. */
 function check(name, body) {
   checks.push({ name, body })
+}
+
+/** The same, for what can only hold on a secured server. */
+function checkSecured(name, body) {
+  if (SECURED) check(name, body)
+}
+
+/** What Node's TLS needs to know the server: a root, by default the one that signed its certificate. */
+function trusted(root = 'root.crt') {
+  if (!SECURED) return false
+  return { ca: readFileSync(path.join(path.dirname(parameters.get('sslrootcert')), root), 'utf8') }
+}
+
+/** The URL without what it says of TLS, and with another password if one is given. */
+function bare(password) {
+  const url = new globalThis.URL(URL)
+  url.search = ''
+  if (password) url.password = password
+  return url.toString()
 }
 
 function equal(got, expected) {
@@ -72,4 +97,4 @@ async function main() {
   process.exit(failed ? 1 : 0)
 }
 
-module.exports = { URL, assert, check, equal, main, refused, sleep }
+module.exports = { URL, assert, bare, check, checkSecured, equal, main, refused, sleep, trusted }

@@ -10,20 +10,38 @@ import os
 import sys
 import threading
 import traceback
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 LIMIT_S = 30
 URL = os.environ["DATABASE_URL"]
+# Whether the server is one that takes only encrypted connections with passwords.
+SECURED = "sslmode=verify-full" in URL
 
 _checks = []
 
 
-def check(function=None, *, limit_s=LIMIT_S):
-    """Registers a check; its name says what must hold."""
+def check(function=None, *, limit_s=LIMIT_S, secured=False):
+    """Registers a check; its name says what must hold. Some can only hold on a secured server."""
     if function is None:
-        return lambda function: check(function, limit_s=limit_s)
+        return lambda function: check(function, limit_s=limit_s, secured=secured)
     function.limit_s = limit_s
-    _checks.append(function)
+    if SECURED or not secured:
+        _checks.append(function)
     return function
+
+
+def url_with(password=None, **parameters):
+    """The URL with another password or other parameters; None takes one away."""
+    parts = urlsplit(URL)
+    asked = dict(parse_qsl(parts.query)) | parameters
+    query = urlencode({name: value for name, value in asked.items() if value is not None})
+    place = parts.netloc if password is None else f"{parts.username}:{password}@{parts.hostname}:{parts.port}"
+    return parts._replace(netloc=place, query=query).geturl()
+
+
+def other_root():
+    """The file of a root that did not sign the server's certificate, beside the one that did."""
+    return os.path.join(os.path.dirname(dict(parse_qsl(urlsplit(URL).query))["sslrootcert"]), "other.crt")
 
 
 def equal(got, expected):
@@ -105,7 +123,7 @@ def _bounded(function):
     return outcome[0]
 
 
-def main():
+def main(cleanup=None):
     """Runs the checks in order; never returns."""
     failed = 0
     for function in _checks:
@@ -117,5 +135,7 @@ def main():
             failed += 1
             print(f"FAILED  {name}: {_line(error)}", flush=True)
     print(f"{len(_checks) - failed} passed, {failed} failed", flush=True)
+    if cleanup is not None:
+        cleanup()
     # Threads that got no answer must not keep the process.
     os._exit(1 if failed else 0)

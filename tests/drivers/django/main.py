@@ -25,10 +25,10 @@ from django.contrib.postgres.aggregates import ArrayAgg, StringAgg
 from shop.models import Account, Item, Label, Owner
 
 
-def check(function=None, *, limit_s=30):
+def check(function=None, **options):
     """A check whose thread's connection goes with it."""
     if function is None:
-        return functools.partial(check, limit_s=limit_s)
+        return functools.partial(check, **options)
 
     @functools.wraps(function)
     def body():
@@ -37,7 +37,7 @@ def check(function=None, *, limit_s=30):
         finally:
             connections.close_all()
 
-    return checks.check(body, limit_s=limit_s)
+    return checks.check(body, **options)
 
 
 def emptied():
@@ -390,6 +390,13 @@ def wagtail_keeps_pages():
 def wagtail_finds_its_references():
     call_command("rebuild_references_index", verbosity=0)
     call_command("fixtree", verbosity=0, stdout=io.StringIO())
+
+
+@check(secured=True)
+def connections_are_encrypted():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")
+        equal(cursor.fetchone(), (True,))
 
 
 main()

@@ -1,7 +1,7 @@
 """A site with Wagtail and an application of its own, on the database that DATABASE_URL names."""
 
 import os
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 _parts = urlsplit(os.environ["DATABASE_URL"])
 
@@ -11,7 +11,9 @@ DATABASES = {
         "HOST": _parts.hostname,
         "PORT": _parts.port,
         "USER": _parts.username,
+        "PASSWORD": _parts.password,
         "NAME": _parts.path.strip("/"),
+        "OPTIONS": dict(parse_qsl(_parts.query)),
     }
 }
 # Without wagtail.search, whose index is a table of tsvector.

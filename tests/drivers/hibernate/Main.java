@@ -431,6 +431,11 @@ final class Main {
         }
     }
 
+    private static void encrypted() {
+        Checks.equal(factory.<Boolean>fromTransaction(session -> session.createNativeQuery(
+            "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Boolean.class).getSingleResult()), true);
+    }
+
     private static void drops() throws Exception {
         factory.close();
         open("create-drop").close();
@@ -458,6 +463,9 @@ final class Main {
         checks.check("locks are taken, and versions compared", Main::locks);
         checks.check("a named enum has a type of its own", Main::namedEnums);
         checks.check("an isolation level is set", Main::isolates);
+        if (Checks.SECURED) {
+            checks.check("a connection is encrypted", Main::encrypted);
+        }
         checks.check("the schema tool drops", Main::drops);
         checks.main();
     }

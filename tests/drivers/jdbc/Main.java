@@ -1,3 +1,5 @@
+import java.io.ByteArrayInputStream;
+import java.io.ByteArrayOutputStream;
 import java.io.StringReader;
 import java.io.StringWriter;
 import java.math.BigDecimal;
@@ -310,6 +312,22 @@ final class Main {
             ended.cancelCopy();
             usable(connection);
             Checks.equal(run(connection, "DELETE FROM item"), 3000);
+        }
+    }
+
+    private static void binaryCopies() throws Exception {
+        try (Connection connection = connect()) {
+            CopyManager copy = connection.unwrap(PGConnection.class).getCopyAPI();
+            run(connection, "INSERT INTO item SELECT n, nullif('l' || n, 'l7') FROM generate_series(1, 3000) AS n");
+            ByteArrayOutputStream out = new ByteArrayOutputStream();
+            Checks.equal(copy.copyOut("COPY item TO STDOUT (FORMAT binary)", out), 3000L);
+            run(connection, "DELETE FROM item");
+            String into = "COPY item FROM STDIN (FORMAT binary)";
+            Checks.equal(copy.copyIn(into, new ByteArrayInputStream(out.toByteArray())), 3000L);
+            Checks.equal(one(connection, "SELECT sum(id) + count(label) FROM item"), 4504499L);
+            byte[] cut = Arrays.copyOf(out.toByteArray(), 30);
+            Checks.refused("22P04", () -> copy.copyIn(into, new ByteArrayInputStream(cut)));
+            usable(connection);
         }
     }
 
@@ -635,6 +653,16 @@ final class Main {
         }
     }
 
+    private static void encrypted() throws Exception {
+        String asked = "SELECT version FROM pg_stat_ssl WHERE ssl AND pid = pg_backend_pid()";
+        try (Connection connection = connect("channelBinding=require")) {
+            Checks.equal(one(connection, asked), "TLSv1.3");
+        }
+        Checks.refused("28P01", () -> connect("password=wrong").close());
+        Checks.refused("28000", () -> connect("sslmode=disable").close());
+        Checks.refused("08006", () -> DriverManager.getConnection(Checks.URL.replace("root.crt", "other.crt")).close());
+    }
+
     public static void main(String[] arguments) {
         Checks checks = new Checks();
         // One that failed leaves nothing to the next.
@@ -647,6 +675,7 @@ final class Main {
         checks.check("batches run", () -> batches());
         checks.check("batches run, rewritten", () -> batches("reWriteBatchedInserts=true"));
         checks.check("copy goes both ways", Main::copies);
+        checks.check("rows are copied in binary", Main::binaryCopies);
         checks.check("rows are fetched in steps", Main::fetches);
         checks.check("functions are called with OUT parameters", Main::routines);
         checks.check("procedures are called, and commit", Main::procedures);
@@ -663,6 +692,9 @@ final class Main {
         checks.check("waiting for a lock times out", Main::locks);
         checks.check("serializable transactions that cannot both be", Main::serializable);
         checks.check("row comparisons take parameters", Main::rowsCompared);
+        if (Checks.SECURED) {
+            checks.check("a connection is encrypted and bound to its server", Main::encrypted);
+        }
         checks.main();
     }
 }

@@ -6,7 +6,7 @@ const { pipeline } = require('node:stream/promises')
 const pg = require('pg')
 const Cursor = require('pg-cursor')
 const copy = require('pg-copy-streams')
-const { URL, assert, check, equal, main, refused, sleep } = require('checks')
+const { URL, assert, bare, check, checkSecured, equal, main, refused, sleep, trusted } = require('checks')
 
 const SCHEMA = `
 DROP SCHEMA public CASCADE;
@@ -376,5 +376,47 @@ check('row comparisons take parameters', () =>
     equal(among.rows, [{ id: 1 }])
     await client.query('DELETE FROM item')
   }))
+
+check('rows are copied in binary', () =>
+  connected(async (client) => {
+    await client.query("INSERT INTO item SELECT n, nullif('l' || n, 'l7') FROM generate_series(1, 3000) AS n")
+    const chunks = []
+    for await (const chunk of client.query(copy.to('COPY item TO STDOUT WITH (FORMAT binary)'))) chunks.push(chunk)
+    await client.query('TRUNCATE item')
+    await pipeline(Readable.from(chunks), client.query(copy.from('COPY item FROM STDIN WITH (FORMAT binary)')))
+    const { rows } = await client.query('SELECT sum(id)::int AS sum, count(label)::int AS labels FROM item')
+    equal(rows, [{ sum: 4501500, labels: 2999 }])
+    const cut = client.query(copy.from('COPY item FROM STDIN WITH (FORMAT binary)'))
+    await refused('22P04', pipeline(Readable.from([Buffer.concat(chunks).subarray(0, 30)]), cut))
+    await usable(client)
+    await client.query('TRUNCATE item')
+  }))
+
+check('procedures have OUT parameters and cursors', () =>
+  connected(async (client) => {
+    await client.query(`CREATE PROCEDURE split(p_text text, OUT p_first text, INOUT p_rest refcursor) LANGUAGE plpgsql
+      AS $$ BEGIN p_first := left(p_text, 1); OPEN p_rest FOR SELECT substr(p_text, 2) AS rest; END $$`)
+    await client.query('BEGIN')
+    equal((await client.query('CALL split($1, NULL, $2)', ['abc', 'c'])).rows, [{ p_first: 'a', p_rest: 'c' }])
+    equal((await client.query('FETCH ALL FROM c')).rows, [{ rest: 'bc' }])
+    await client.query('COMMIT')
+    await client.query('DROP PROCEDURE split')
+  }))
+
+checkSecured('a connection is encrypted and bound to its server', () =>
+  connected(
+    async (client) => {
+      const asked = 'SELECT ssl, version FROM pg_stat_ssl WHERE pid = pg_backend_pid()'
+      equal((await client.query(asked)).rows, [{ ssl: true, version: 'TLSv1.3' }])
+      equal(client.connection.stream.authorized, true)
+    },
+    { enableChannelBinding: true }))
+
+checkSecured('whoever is not known stays outside', async () => {
+  const coming = (url, ssl) => new pg.Client({ connectionString: url, ssl, connectionTimeoutMillis: 10_000 }).connect()
+  await refused('28P01', coming(bare('wrong'), trusted()))
+  await refused('28000', coming(bare(), false))
+  await assert.rejects(coming(bare(), trusted('other.crt')), /unable to verify|self.signed/)
+})
 
 main()

@@ -93,6 +93,10 @@ type querier interface {
 	QueryRow(ctx context.Context, text string, arguments ...any) pgx.Row
 }
 
+func refused(sqlstate string, err error) *pgconn.PgError {
+	return refusedAs[*pgconn.PgError](sqlstate, err)
+}
+
 func exec(ctx context.Context, on querier, text string, arguments ...any) string {
 	tag, err := on.Exec(ctx, text, arguments...)
 	must(err)
@@ -440,6 +444,23 @@ func routines(ctx context.Context) {
 	exec(ctx, connection, "DELETE FROM owner")
 }
 
+func outParameters(ctx context.Context) {
+	connection := connect(ctx)
+	defer end(connection)
+	exec(ctx, connection, `CREATE PROCEDURE split(p_text text, OUT p_first text, INOUT p_rest refcursor) LANGUAGE plpgsql
+		AS $$ BEGIN p_first := left(p_text, 1); OPEN p_rest FOR SELECT substr(p_text, 2); END $$`)
+	for _, mode := range modes {
+		tx, err := connection.Begin(ctx)
+		must(err)
+		var first, rest string
+		must(tx.QueryRow(ctx, "CALL split($1, NULL, $2)", mode, "abc", "c").Scan(&first, &rest))
+		equal([]string{first, rest}, []string{"a", "c"})
+		equal(all[string](ctx, tx, "FETCH ALL FROM c", mode), []string{"bc"})
+		must(tx.Commit(ctx))
+	}
+	exec(ctx, connection, "DROP PROCEDURE split")
+}
+
 func mistakes(ctx context.Context) {
 	for _, mode := range modes {
 		connection := connectAs(ctx, func(config *pgx.ConnConfig) { config.DefaultQueryExecMode = mode })
@@ -611,7 +632,7 @@ func rowsCompared(ctx context.Context) {
 }
 
 func main() {
-	runAll([]check{
+	checks := []check{
 		{"migrates with many statements at once", migrates},
 		{"values come back as they went, in every mode", values},
 		{"composites and enums are loaded", composites},
@@ -621,10 +642,12 @@ func main() {
 		{"a pipeline answers in order", pipelines},
 		{"a failure is answered before its Sync", flushed},
 		{"copy goes both ways", copies},
+		{"rows are copied in binary", packed},
 		{"statements are prepared, and anew when a table changed", prepared},
 		{"SQL cursors are fetched and moved", cursors},
 		{"notifications and notices arrive", notifications},
 		{"functions and procedures are called", routines},
+		{"procedures have OUT parameters and cursors", outParameters},
 		{"a syntax error leaves the connection usable, in every mode", mistakes},
 		{"a violation names its constraint", violations},
 		{"a running query is cancelled and times out", cancelling},
@@ -633,5 +656,9 @@ func main() {
 		{"a pool serves many", pools},
 		{"database/sql works over it", standard},
 		{"row comparisons take parameters", rowsCompared},
-	})
+	}
+	if strings.Contains(url, "sslmode=verify-full") {
+		checks = append(checks, check{"a connection is encrypted and its user known", encrypted})
+	}
+	runAll(checks)
 }

@@ -3,7 +3,7 @@
 const postgres = require('postgres')
 const { Readable } = require('node:stream')
 const { pipeline } = require('node:stream/promises')
-const { URL, assert, check, equal, main, refused, sleep } = require('checks')
+const { assert, bare, check, checkSecured, equal, main, refused, sleep, trusted } = require('checks')
 
 const SCHEMA = `
 DROP SCHEMA public CASCADE;
@@ -40,7 +40,7 @@ END $$;
 `
 
 async function connected(body, options = {}) {
-  const sql = postgres(URL, { max: 1, connect_timeout: 10, onnotice: () => {}, ...options })
+  const sql = postgres(bare(), { ssl: trusted(), max: 1, connect_timeout: 10, onnotice: () => {}, ...options })
   try {
     return await body(sql)
   } finally {
@@ -315,5 +315,13 @@ check('many connections serve many', () =>
       equal((await Promise.all(asked)).map((rows) => rows[0].n), Array.from({ length: 60 }, (_, at) => at))
     },
     { max: 5 }))
+
+checkSecured('a connection is encrypted and its user known', () =>
+  connected(async (sql) => {
+    equal([...(await sql`SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()`)], [{ ssl: true }])
+    const coming = (url, ssl) => postgres(url, { ssl, max: 1, connect_timeout: 10 })`SELECT 1`
+    await refused('28P01', coming(bare('wrong'), trusted()))
+    await refused('28000', coming(bare(), false))
+  }))
 
 main()

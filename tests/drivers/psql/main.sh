@@ -250,5 +250,26 @@ SQL
 check_exit "says by its exit that -c failed" 1 -c 'SELECT 1 / 0' </dev/null
 check_exit "cannot connect to a database that is not there" 2 -d "dbname=no_such_database host=127.0.0.1 port=$(sed 's#.*:\([0-9]*\)/.*#\1#' <<<"$DATABASE_URL")" </dev/null
 
+check "copies in binary, to a file and back" $'COPY 7\nTRUNCATE TABLE\nCOPY 7\n28' <<SQL
+\copy item TO '$script' (FORMAT binary)
+TRUNCATE item;
+\copy item FROM '$script' (FORMAT binary)
+SELECT sum(id) FROM item;
+SQL
+rm -f "$script"
+
+if [[ "$DATABASE_URL" == *sslmode=verify-full* ]]; then
+    check "is encrypted" t -d "$DATABASE_URL&channel_binding=require" <<'SQL'
+SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid();
+SQL
+    # outside NAME EXPECTED URL: what psql says when it is not let in.
+    outside() {
+        compare "$1" "$2" "$(client -c 'SELECT 1' -d "$3" </dev/null | sed -n "s/.*\($2\).*/\1/p" | tail -n 1)"
+    }
+    outside "needs the password" 'password authentication failed for user "archipel"' "$(sed 's/:[^:@]*@/:wrong@/' <<<"$DATABASE_URL")"
+    outside "needs TLS" 'no pg_hba.conf entry for host' "${DATABASE_URL/verify-full/disable}"
+    outside "knows its server" 'certificate verify failed' "${DATABASE_URL/root.crt/other.crt}"
+fi
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

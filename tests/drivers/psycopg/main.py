@@ -620,4 +620,76 @@ def classes_are_filled_from_rows():
         connection.rollback()
 
 
+@check
+def rows_are_copied_in_binary():
+    kinds = ["int4", "text", "numeric", "timestamptz", "text[]", "jsonb", "uuid", "bytea"]
+    row = (
+        1,
+        "žluť",
+        decimal.Decimal("10.50"),
+        datetime.datetime(2024, 2, 29, 1, 2, 3, 4, datetime.timezone.utc),
+        ["a", None],
+        Jsonb({"k": 1}),
+        uuid.UUID("12345678-1234-5678-1234-567812345678"),
+        b"\x00\xff",
+    )
+    with connect() as connection, connection.cursor() as cursor:
+        columns = ", ".join(f"c{at} {kind}" for at, kind in enumerate(kinds))
+        cursor.execute(f"CREATE TEMP TABLE packed ({columns})")
+        with cursor.copy("COPY packed FROM STDIN (FORMAT binary)") as copy:
+            copy.set_types(kinds)
+            for _ in range(2000):
+                copy.write_row(row)
+            copy.write_row([None] * len(kinds))
+        equal(cursor.rowcount, 2001)
+        with cursor.copy("COPY packed TO STDOUT (FORMAT binary)") as copy:
+            copy.set_types(kinds)
+            rows = list(copy.rows())
+        equal(rows[0], row[:5] + ({"k": 1},) + row[6:])
+        equal((len(rows), rows[2000]), (2001, (None,) * len(kinds)))
+        with refused("22P04"):
+            with cursor.copy("COPY item FROM STDIN (FORMAT binary)") as copy:
+                copy.write(b"PGCOPY\n\xff\r\n\x00" + bytes(8) + b"\x00\x03")
+        connection.rollback()
+        usable(connection)
+
+
+@check
+def procedures_have_out_parameters():
+    with connect() as connection:
+        connection.execute(
+            "CREATE PROCEDURE split(p_text text, OUT p_first text, OUT p_length int, INOUT p_rest refcursor)"
+            " LANGUAGE plpgsql AS $$ BEGIN p_first := left(p_text, 1); p_length := length(p_text);"
+            " OPEN p_rest FOR SELECT substr(p_text, n, 1) FROM generate_series(2, length(p_text)) AS n; END $$"
+        )
+        for prepare in (False, True):
+            row = connection.execute("CALL split(%s, NULL, NULL, %s)", ("abc", "rest"), prepare=prepare).fetchone()
+            equal(row, ("a", 3, "rest"))
+            equal(connection.execute("FETCH ALL FROM rest").fetchall(), [("b",), ("c",)])
+            connection.execute("CLOSE rest")
+        connection.rollback()
+
+
+@check
+def a_session_is_made_as_new():
+    with connect(autocommit=True) as connection:
+        connection.execute("SET search_path TO pg_catalog; CREATE TEMP TABLE passing (a int); LISTEN news")
+        connection.execute("SELECT pg_advisory_lock(3)")
+        connection.execute("SELECT %s::int", (1,), prepare=True)
+        connection.execute("DECLARE held CURSOR WITH HOLD FOR SELECT 1")
+        connection.execute("DISCARD ALL")
+        equal(one(connection, "SHOW search_path"), '"$user", public')
+        for what in ("pg_prepared_statements", "pg_cursors", "pg_listening_channels()"):
+            equal(one(connection, f"SELECT count(*) FROM {what}"), 0)
+        equal(one(connection, "SELECT to_regclass('passing')"), None)
+        equal(one(connection, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()"), 0)
+        with refused("25001"):
+            with connection.transaction():
+                connection.execute("DISCARD ALL")
+        usable(connection)
+
+
+# Those of secured servers, behind the others.
+import secured  # noqa: E402, F401
+
 main()

@@ -1,7 +1,7 @@
 // TypeORM as an application uses it: entities, synchronize, migrations, repositories.
 
 const { DataSource, EntitySchema, In, LessThan, OptimisticLockVersionMismatchError, Table, TableColumn, TableForeignKey, TableIndex } = require('typeorm')
-const { URL, assert, check, equal, main, refused } = require('checks')
+const { assert, bare, check, checkSecured, equal, main, refused, trusted } = require('checks')
 
 const Owner = new EntitySchema({
   name: 'Owner',
@@ -91,7 +91,8 @@ class Change1700000000002 {
 const entities = [Owner, Account, Label, Item]
 
 async function connected(body, options = {}) {
-  const source = new DataSource({ type: 'postgres', url: URL, entities, uuidExtension: 'pgcrypto', installExtensions: false, ...options })
+  const place = { type: 'postgres', url: bare(), ssl: trusted() }
+  const source = new DataSource({ ...place, entities, uuidExtension: 'pgcrypto', installExtensions: false, ...options })
   await source.initialize()
   try {
     return await body(source)
@@ -264,5 +265,10 @@ check('errors leave the connection usable', () =>
       equal(await source.query('SELECT 42 AS n'), [{ n: 42 }])
     },
     { extra: { statement_timeout: 200, max: 1 } }))
+
+checkSecured('a connection is encrypted', () =>
+  connected(async (source) => {
+    equal(await source.query('SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()'), [{ ssl: true }])
+  }))
 
 main()

@@ -133,8 +133,11 @@ impl Session {
                     self.output.empty_query_response();
                     Ok(())
                 }
-                // Rows are over; asking again answers none.
+                // Rows are over, or have ended in an error; asking again answers none, and after an error it.
                 (_, Some(_)) => {
+                    if self.in_failed_transaction() {
+                        return Err(failed_transaction());
+                    }
                     self.output.rows_complete(prepared.tag, 0);
                     Ok(())
                 }

@@ -69,13 +69,13 @@ impl Numeric {
             SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
         };
         let (count, weight, sign, scale) = (word(0)? as usize, word(1)? as i16, word(2)?, word(3)?);
-        match sign {
-            0xC000 => return Ok(Numeric::NAN),
-            0xD000 => return Ok(Numeric::INFINITY),
-            0xF000 => return Ok(Numeric::NEGATIVE_INFINITY),
-            0 | 0x4000 => {}
+        let special = match sign {
+            0xC000 => Some(Numeric::NAN),
+            0xD000 => Some(Numeric::INFINITY),
+            0xF000 => Some(Numeric::NEGATIVE_INFINITY),
+            0 | 0x4000 => None,
             _ => return Err(wrong("sign")),
-        }
+        };
         if scale > SCALE_MAX {
             return Err(wrong("scale"));
         }
@@ -91,6 +91,9 @@ impl Numeric {
         }
         if bytes.len() > 8 + count * 2 {
             return Err(too_long());
+        }
+        if let Some(special) = special {
+            return Ok(special);
         }
         // The last group stands for 10000^(weight - count + 1).
         let exponent = (i64::from(weight) - count as i64 + 1) * 4 + i64::from(scale);
@@ -259,5 +262,18 @@ mod tests {
                 assert_eq!(key(a).cmp(&key(b)), a.cmp(b), "{a} {b}");
             }
         }
+    }
+
+    #[test]
+    fn what_lies_behind_a_special_value_is_read_as_behind_others() {
+        let special = |count: u16, digits: &[u8]| {
+            let header = [count.to_be_bytes(), [0, 0], 0xC000_u16.to_be_bytes(), [0, 0]];
+            let wire: Vec<u8> = header.as_flattened().iter().chain(digits).copied().collect();
+            Numeric::read_binary(&wire).map(|value| value.to_string())
+        };
+        assert_eq!(special(0, &[]).unwrap(), "NaN");
+        assert_eq!(special(1, &[0, 1]).unwrap(), "NaN");
+        assert!(special(0, &[0]).is_err());
+        assert!(special(1, &[]).is_err());
     }
 }

@@ -1,3 +1,4 @@
+// Package main has what the programs in Go share: named checks, each bounded, and the count at the end.
 package main
 
 import (
@@ -5,12 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"runtime/debug"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // How long a check may take; one that gets no answer fails, and the next ones go on.
@@ -38,26 +38,28 @@ func must(err error) {
 	}
 }
 
-// refused says what failed as it must, with this SQLSTATE.
-func refused(sqlstate string, err error) *pgconn.PgError {
+// Every driver's error that came from the server has its SQLSTATE.
+type refusal interface {
+	error
+	SQLState() string
+}
+
+// refusedAs says what failed as it must, with this SQLSTATE.
+func refusedAs[T refusal](sqlstate string, err error) T {
 	if err == nil {
 		panic(wrong("no error where PostgreSQL says " + sqlstate))
 	}
-	var said *pgconn.PgError
-	if !errors.As(err, &said) || said.Code != sqlstate {
+	var said T
+	if !errors.As(err, &said) || said.SQLState() != sqlstate {
 		panic(wrong(describe(err) + " where PostgreSQL says " + sqlstate))
 	}
 	return said
 }
 
 func describe(err error) string {
-	var said *pgconn.PgError
+	var said refusal
 	if errors.As(err, &said) {
-		text := said.Code + ": " + said.Message
-		if said.Detail != "" {
-			text += " | " + said.Detail
-		}
-		return text
+		return said.SQLState() + ": " + err.Error()
 	}
 	return err.Error()
 }
@@ -65,8 +67,9 @@ func describe(err error) string {
 // line is where in the checks it went wrong.
 func line() string {
 	for _, part := range strings.Split(string(debug.Stack()), "\n") {
-		if at := strings.Index(part, "/main.go:"); at >= 0 {
-			return strings.Fields(part[at+1:])[0]
+		name := filepath.Base(strings.Fields(part + " .")[0])
+		if strings.Contains(name, ".go:") && !strings.HasPrefix(name, "checks.go:") && strings.Contains(part, "/source/") {
+			return name
 		}
 	}
 	return ""
