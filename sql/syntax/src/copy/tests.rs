@@ -217,8 +217,11 @@ fn binary(rows: &[&[Option<&[u8]>]]) -> Vec<u8> {
     bytes
 }
 
+/// Rows of fields, and NULLs.
+type BinaryRows = Vec<Vec<Option<Vec<u8>>>>;
+
 /// The fields of each row, and the error with the place it is told of.
-fn decode_binary(columns: usize, chunks: &[&[u8]]) -> (Vec<Vec<Option<Vec<u8>>>>, Option<(String, String)>) {
+fn decode_binary(columns: usize, chunks: &[&[u8]]) -> (BinaryRows, Option<(String, String)>) {
     let mut decoder = BinaryDecoder::new("t", (0..columns).map(|n| format!("c{n}")).collect());
     let mut rows = Vec::new();
     for end in 0..=chunks.len() {
