@@ -29,7 +29,7 @@ async fn make(client: Client, acknowledged: Arc<Mutex<Acknowledged>>) {
             acknowledged.next += 1;
             acknowledged.next
         };
-        let template = if number % 2 == 0 { "TEMPLATE template" } else { "" };
+        let template = if number.is_multiple_of(2) { "TEMPLATE template" } else { "" };
         let made = client.batch_execute(&format!("CREATE DATABASE d{number} {template}")).await;
         match made {
             Ok(()) => lock().made.push(number),
@@ -68,7 +68,7 @@ async fn verify(server: &Server, acknowledged: &Acknowledged) {
         let number: usize = name[1..].parse().expect("names have numbers");
         let client = connect(&url_of(server, &name)).await;
         let found = one(&client, "SELECT count(*) FROM pg_class WHERE relname = 't'").await;
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             let counted = "SELECT count(*) || ' ' || sum(a) || ' ' || count(DISTINCT b) FROM t";
             assert_eq!(
                 one(&client, counted).await,
@@ -107,8 +107,7 @@ fn databases_are_whole_or_gone_after_kill_9() {
     for round in 0..rounds() {
         let acknowledged = Arc::new(Mutex::new(Acknowledged::default()));
         let url = server.url();
-        let making =
-            runtime.block_on(async { tokio::spawn(make(connect(&url).await, Arc::clone(&acknowledged))) });
+        let making = runtime.spawn(make(runtime.block_on(connect(&url)), Arc::clone(&acknowledged)));
         // Never at the same moment of a database.
         std::thread::sleep(Duration::from_millis(300 + 37 * (round % 50) as u64));
         server.kill();
