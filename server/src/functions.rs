@@ -113,7 +113,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         }
         "pg_indexes_size" => Datum::Int8(0),
         "pg_database_size_oid" | "pg_database_size_name" => {
-            return crate::system::sizes::database_size(host, args);
+            return crate::system::database_size::database_size(host, args);
         }
         _ => return from_catalog(host, name, args),
     })

@@ -11,7 +11,7 @@ use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_migrations::Change;
 use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration, plan_rewritten_rows};
 use archipel_sql::ast::{AlterRole, RoleAction, RoleName, RoleOption, Statement};
-use archipel_sql::catalog::database::first_databases;
+use archipel_sql::catalog::first_databases::first_databases;
 use archipel_sql::catalog::names::is_temporary_schema;
 use archipel_sql::catalog::{
     Catalog, CatalogChange, DATABASE, Numbers, Object, ObjectKind, ObjectNumbers, SUPERUSER,

@@ -9,6 +9,7 @@
 //! - [`locks`] `pg_locks`
 //! - [`relations`] whose the engine's tables are; [`groups`] co-location groups in words
 //! - [`authentication`] `pg_hba_file_rules` and `pg_ident_file_mappings`
+//! - [`sizes`] how large tables were found to be; [`database_size`] how large databases are
 //! - [`visibility`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
@@ -21,6 +22,7 @@
 pub mod activity;
 mod authentication;
 pub(crate) mod cells;
+pub mod database_size;
 mod durability;
 mod facts;
 mod flow_graphs;

@@ -10,7 +10,7 @@ use super::relation;
 use crate::alter::{alter_inheritance, drop_column};
 use crate::data_type::{composite, domain_form};
 use crate::function::{create_operator_class, operator_family, routine_drop};
-use crate::relation::{index, policy, view_query};
+use crate::relation::{index, view_query};
 use crate::work::{Work, change};
 
 /// Drops a column, if it is still there, and the views that show it.
@@ -58,7 +58,7 @@ fn drop_users(users: &[Dependent], work: &mut Work<'_>) -> Result<()> {
                 change_table(table.oid, work, |table| table.triggers.retain(|trigger| trigger.oid != oid));
             }
             Dependent::Policy(table, place) => {
-                policy::remove(table.oid, table.row_security.policies[*place].oid, work);
+                work.drop_policy(table.oid, table.row_security.policies[*place].oid);
             }
             Dependent::DomainCheck(ty, place) => drop_domain_check(ty, *place, work),
             Dependent::PartitionKey(table) => {

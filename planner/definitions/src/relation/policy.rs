@@ -191,16 +191,8 @@ pub(crate) fn drop_policy(drop: &DropPolicy, work: &mut Work<'_>) -> Result<()> 
     };
     work.require_owner_of_part(&table)?;
     work.check_changeable(&table)?;
-    remove(table.oid, policy.oid, work);
+    work.drop_policy(table.oid, policy.oid);
     Ok(())
-}
-
-/// Drops a policy, if it is still there.
-pub(crate) fn remove(table: Oid, policy: Oid, work: &mut Work<'_>) {
-    let Some(table) = work.catalog.table_by_oid(table) else { return };
-    let mut changed = (*table).clone();
-    changed.row_security.policies.retain(|known| known.oid != policy);
-    finish(changed, work);
 }
 
 /// [NO] FORCE, ENABLE and DISABLE ROW LEVEL SECURITY.
@@ -212,14 +204,6 @@ pub(crate) fn set_row_security(
     set(&mut table.row_security);
     finish(table, work);
     Ok(())
-}
-
-/// Drops the policies that read a view, which goes.
-pub(crate) fn remove_readers(view: Oid, work: &mut Work<'_>) {
-    for reader in work.catalog.policies_over(&[view]) {
-        let Dependent::Policy(table, place) = reader else { continue };
-        remove(table.oid, table.row_security.policies[place].oid, work);
-    }
 }
 
 /// The policies that use a column of a table, or read one of these views, which go with it.
@@ -246,7 +230,7 @@ pub(crate) fn release_column(table: &mut Table, place: u16, users: &[Dependent],
         let oid = of.row_security.policies[*at].oid;
         match of.oid == table.oid {
             true => table.row_security.policies.retain(|policy| policy.oid != oid),
-            false => remove(of.oid, oid, work),
+            false => work.drop_policy(of.oid, oid),
         }
     }
     let reads = |other: &&TableRef| {

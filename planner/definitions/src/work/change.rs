@@ -30,26 +30,12 @@ pub(crate) fn already_exists(name: &str) -> SqlError {
 
 /// Puts the changed table, and a new layout version for it.
 pub(crate) fn finish(table: Table, work: &mut Work<'_>) {
-    let table = work.put_table(table);
-    let def = table_def(&table);
-    let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
-    work.operation(DdlOp::AlterTable { def, columns });
+    work.finish_table(table);
 }
 
-/// Gives a table a new version because others now point at it, or no longer do, or it has gained or
-/// lost an heir. Statements over a partitioned table are compiled over its partitions, so those
-/// speak for it.
+/// See [`Work::touch`].
 pub(crate) fn touch(oid: Oid, work: &mut Work<'_>) {
-    let Some(table) = work.catalog.table_by_oid(oid) else { return };
-    if table.is_stored() {
-        finish((*table).clone(), work);
-        return;
-    }
-    let above = work.catalog.partition_ancestors(oid);
-    let root = above.last().unwrap_or(&table).oid;
-    for table in std::iter::once(table.clone()).chain(above).chain(work.catalog.leaves(root)) {
-        finish((*table).clone(), work);
-    }
+    work.touch(oid);
 }
 
 /// As [`touch`], where a table has gained or lost a partition and nothing else of it has changed. Of the

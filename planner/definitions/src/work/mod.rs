@@ -20,6 +20,7 @@ use std::sync::Arc;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::QualifiedName;
+use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, Numbered, Object, ObjectClass, ObjectKind, Persistence, Privileges, Schema,
@@ -33,7 +34,6 @@ use rustc_hash::FxHashSet;
 use crate::bind::BindEnv;
 use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::DEFINITION_PATH;
-use crate::relation::policy;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 use numbers::Draws;
@@ -311,9 +311,50 @@ impl<'a> Work<'a> {
         }
         let is_view = |table: TableRef| table.kind == TableKind::View;
         if kind == ObjectKind::Table && self.catalog.table_by_oid(oid).is_some_and(is_view) {
-            policy::remove_readers(oid, self);
+            self.drop_policies_over(oid);
         }
         self.change(CatalogChange::Drop(kind, oid));
+    }
+
+    /// Drops the policies that read a view, which goes.
+    fn drop_policies_over(&mut self, view: Oid) {
+        for reader in self.catalog.policies_over(&[view]) {
+            let Dependent::Policy(table, place) = reader else { continue };
+            self.drop_policy(table.oid, table.row_security.policies[place].oid);
+        }
+    }
+
+    /// Drops a policy of a table, if it is still there.
+    pub(crate) fn drop_policy(&mut self, table: Oid, policy: Oid) {
+        let Some(known) = self.catalog.table_by_oid(table) else { return };
+        let mut changed = (*known).clone();
+        changed.row_security.policies.retain(|known| known.oid != policy);
+        self.put_table(changed);
+        self.touch(table);
+    }
+
+    /// Puts the changed table, and a new layout version for it.
+    pub(crate) fn finish_table(&mut self, table: Table) {
+        let table = self.put_table(table);
+        let def = table_def(&table);
+        let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();
+        self.operation(DdlOp::AlterTable { def, columns });
+    }
+
+    /// Gives a table a new version because others now point at it, or no longer do, or it has gained or
+    /// lost an heir. Statements over a partitioned table are compiled over its partitions, so those
+    /// speak for it.
+    pub(crate) fn touch(&mut self, oid: Oid) {
+        let Some(table) = self.catalog.table_by_oid(oid) else { return };
+        if table.is_stored() {
+            self.finish_table((*table).clone());
+            return;
+        }
+        let above = self.catalog.partition_ancestors(oid);
+        let root = above.last().unwrap_or(&table).oid;
+        for table in std::iter::once(table.clone()).chain(above).chain(self.catalog.leaves(root)) {
+            self.finish_table((*table).clone());
+        }
     }
 
     /// Drops what is said of parts that a table has had and does not keep.

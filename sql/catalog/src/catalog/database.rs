@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::access::EVERYBODY;
-use super::{Access, AclItem, Comments, DATABASE, DATABASE_NAME, Object, ObjectClass, Privileges, SUPERUSER};
+use super::{Access, AclItem, DATABASE, DATABASE_NAME, SUPERUSER};
 use crate::types::Oid;
 
 /// A database. See the module's head.
@@ -53,30 +52,6 @@ pub const TEMPLATE0: Oid = Oid(4);
 /// The database that tools connect to which know of no other. PostgreSQL's has number 5, which is
 /// [`DATABASE`]'s here.
 pub const POSTGRES: Oid = Oid(6);
-
-/// The rows of the databases that a data directory begins with, and what is said of them.
-pub fn first_databases() -> Vec<Object> {
-    let rights = vec![
-        AclItem::new(EVERYBODY, SUPERUSER, Privileges::CONNECT),
-        AclItem::new(SUPERUSER, SUPERUSER, ObjectClass::Database.all()),
-    ];
-    let template = |oid, name| Database {
-        is_template: true,
-        acl: Some(rights.clone()),
-        ..Database::new(oid, name, SUPERUSER)
-    };
-    let said =
-        |object, text: &str| Object::SharedComments(Comments { object, texts: vec![(0, text.to_owned())] });
-    vec![
-        Object::Database(template(TEMPLATE1, "template1")),
-        said(TEMPLATE1, "default template for new databases"),
-        Object::Database(Database { allow_connections: false, ..template(TEMPLATE0, "template0") }),
-        said(TEMPLATE0, "unmodifiable empty database"),
-        Object::Database(Database::initial()),
-        Object::Database(Database::new(POSTGRES, "postgres", SUPERUSER)),
-        said(POSTGRES, "default administrative connection database"),
-    ]
-}
 
 impl Database {
     /// A database as CREATE DATABASE makes it without options.

@@ -4,8 +4,8 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
-//! - [`shared_state`] what all databases have in common; [`database`] they themselves; [`copy`] what a new one
-//!   has of its template
+//! - [`shared_state`] what all databases have in common; [`database`] they themselves; [`first_databases`]
+//!   those of a new data directory; [`copy`] what a new one has of its template
 //! - [`earlier_form`] rows as earlier versions wrote them
 //! - [`numbers`]   where new objects get their numbers from
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
@@ -28,6 +28,7 @@ pub mod copy;
 pub mod database;
 pub mod dependency;
 pub mod earlier_form;
+pub mod first_databases;
 pub mod invalidation;
 pub mod names;
 pub mod numbers;
