@@ -151,11 +151,7 @@ async fn serve(
             arrival => arrival,
         };
         let closing = Rc::new(Closing::default());
-        {
-            let mut open = open.borrow_mut();
-            open.retain(|closing| closing.strong_count() > 0);
-            open.push(Rc::downgrade(&closing));
-        }
+        list(&mut open.borrow_mut(), &closing);
         let (server, executor, sessions) = (server.clone(), executor.clone(), sessions.clone());
         tokio::task::spawn_local(async move {
             // The count goes down even if the session's task panics or is dropped.
@@ -184,6 +180,12 @@ async fn serve(
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+}
+
+/// Lists a session among those that are open, and forgets those that have ended.
+fn list(open: &mut Vec<std::rc::Weak<Closing>>, closing: &Rc<Closing>) {
+    open.retain(|closing| closing.strong_count() > 0);
+    open.push(Rc::downgrade(closing));
 }
 
 struct Place(Arc<AtomicUsize>);

@@ -15,11 +15,10 @@ use archipel_engine::{
     RoutingTable, Stop, TableMeta, Txn,
 };
 use archipel_planner::native::{ExecError, ExecResult};
-use archipel_sql::catalog::{CatalogChange, DATABASE, Object, ObjectKind, earlier_form};
+use archipel_sql::catalog::{CatalogChange, DATABASE, Numbers, Object, ObjectKind, earlier_form};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Oid;
 
-use super::definition::apply;
 use super::stop_with;
 
 /// The number that stands for no database: of what all share.
@@ -196,5 +195,48 @@ impl Program for FirstRows {
     fn run(&mut self, txn: &mut Txn<'_>) -> std::result::Result<(), Stop> {
         self.error = None;
         self.write(txn).map_err(|error| stop_with(error, &mut self.error))
+    }
+}
+
+/// Writes a change of a database's catalog, or of what all share.
+pub(super) fn apply(
+    txn: &mut Txn<'_>,
+    catalog: &TableMeta,
+    database: Oid,
+    change: &CatalogChange,
+) -> ExecResult<()> {
+    match change {
+        CatalogChange::Put(object) => {
+            let payload = match object {
+                Object::Numbers(numbers) => Object::Numbers(lifted(txn, catalog, *numbers)?).to_payload()?,
+                other => other.to_payload()?,
+            };
+            let (row, key) = catalog_row(catalog, database, (object.kind(), object.oid()), &payload);
+            txn.delete(catalog, &key)?;
+            match txn.insert(catalog, &key, &row)? {
+                Inserted::Ok => Ok(()),
+                other => {
+                    Err(SqlError::internal(format!("a catalog row could not be written: {other:?}")).into())
+                }
+            }
+        }
+        CatalogChange::Drop(kind, oid) => {
+            let (_, key) = catalog_row(catalog, database, (*kind, *oid), b"");
+            txn.delete(catalog, &key)?;
+            Ok(())
+        }
+    }
+}
+
+/// The larger ones of these numbers and of those that are written: definitions commit in another order
+/// than they draw.
+fn lifted(txn: &mut Txn<'_>, catalog: &TableMeta, numbers: Numbers) -> ExecResult<Numbers> {
+    let (_, key) = catalog_row(catalog, Oid(0), (ObjectKind::Numbers, Oid(0)), b"");
+    let Some(row) = txn.get_newest(catalog, &key)? else {
+        return Ok(numbers.max(Numbers::FIRST));
+    };
+    match object_of(&catalog.layout, row)? {
+        (_, Object::Numbers(written)) => Ok(written.max(numbers)),
+        _ => Err(SqlError::internal("the row of numbers says none").into()),
     }
 }

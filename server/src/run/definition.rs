@@ -14,7 +14,7 @@ use archipel_engine::{
 };
 use archipel_planner::ddl::{FaultyKey, WrittenPart};
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecResult, Notice, RowSink, RunOf};
-use archipel_sql::catalog::{CatalogChange, Numbers, Object, ObjectKind};
+use archipel_sql::catalog::CatalogChange;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -23,7 +23,7 @@ use archipel_sql::stack::Depth;
 use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 
-use super::catalog_rows::{catalog_row, drop_rows, object_of};
+use super::catalog_rows::{apply, drop_rows};
 use super::{budget_of, if_in_time, panic_error, require_silence, stop_with};
 use crate::session::host::Host;
 
@@ -293,49 +293,6 @@ impl DefinitionRun {
     }
 }
 
-/// Writes a change of a database's catalog, or of what all share.
-pub(super) fn apply(
-    txn: &mut Txn<'_>,
-    catalog: &TableMeta,
-    database: Oid,
-    change: &CatalogChange,
-) -> ExecResult<()> {
-    match change {
-        CatalogChange::Put(object) => {
-            let payload = match object {
-                Object::Numbers(numbers) => Object::Numbers(lifted(txn, catalog, *numbers)?).to_payload()?,
-                other => other.to_payload()?,
-            };
-            let (row, key) = catalog_row(catalog, database, (object.kind(), object.oid()), &payload);
-            txn.delete(catalog, &key)?;
-            match txn.insert(catalog, &key, &row)? {
-                Inserted::Ok => Ok(()),
-                other => {
-                    Err(SqlError::internal(format!("a catalog row could not be written: {other:?}")).into())
-                }
-            }
-        }
-        CatalogChange::Drop(kind, oid) => {
-            let (_, key) = catalog_row(catalog, database, (*kind, *oid), b"");
-            txn.delete(catalog, &key)?;
-            Ok(())
-        }
-    }
-}
-
-/// The larger ones of these numbers and of those that are written: definitions commit in another order
-/// than they draw.
-fn lifted(txn: &mut Txn<'_>, catalog: &TableMeta, numbers: Numbers) -> ExecResult<Numbers> {
-    let (_, key) = catalog_row(catalog, Oid(0), (ObjectKind::Numbers, Oid(0)), b"");
-    let Some(row) = txn.get_newest(catalog, &key)? else {
-        return Ok(numbers.max(Numbers::FIRST));
-    };
-    match object_of(&catalog.layout, row)? {
-        (_, Object::Numbers(written)) => Ok(written.max(numbers)),
-        _ => Err(SqlError::internal("the row of numbers says none").into()),
-    }
-}
-
 impl Program for DefinitionRun {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         // Otherwise it claims what it reads as it comes to it, as a statement of its transaction.
@@ -404,6 +361,8 @@ mod tests {
     use archipel_engine::{EngineConfig, SubmitOptions};
 
     use super::*;
+    use archipel_sql::catalog::{Numbers, Object, ObjectKind};
+
     use crate::run::catalog_rows::CatalogScan;
 
     fn written(engine: &Engine) -> Option<Numbers> {

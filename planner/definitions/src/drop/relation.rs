@@ -150,20 +150,7 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             .chain(users_of_sequences(table, &family, work))
             .collect();
         if !others.is_empty() && !cascade {
-            let object = match named {
-                [only] => format!("{} {}", word_of(only), only.name),
-                _ => "desired object(s)".to_string(),
-            };
-            let detail = dependency_lines(table, &others, work);
-            return Err(SqlError::new(
-                SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
-                format!(
-                    "cannot drop {object} because other objects depend on {}",
-                    if named.len() == 1 { "it" } else { "them" }
-                ),
-            )
-            .with_detail(detail)
-            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+            return Err(still_needed(named, dependency_lines(table, &others, work)));
         }
         dependents.extend(others);
     }
@@ -190,6 +177,18 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
         change::reshape(parent, work);
     }
     Ok(())
+}
+
+/// The error of dropping what others depend on, as `detail` says.
+fn still_needed(named: &[TableRef], detail: String) -> SqlError {
+    let (object, them) = match named {
+        [only] => (format!("{} {}", word_of(only), only.name), "it"),
+        _ => ("desired object(s)".to_owned(), "them"),
+    };
+    let message = format!("cannot drop {object} because other objects depend on {them}");
+    SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message)
+        .with_detail(detail)
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too.")
 }
 
 /// What calls the sequences that go with a table, elsewhere.

@@ -25,6 +25,7 @@ pub(crate) mod nominal;
 pub(crate) mod partition;
 pub(crate) mod partition_keys;
 pub(crate) mod policy;
+pub(crate) mod policy_users;
 pub(crate) mod sequence;
 pub(crate) mod table;
 pub(crate) mod table_like;

@@ -16,7 +16,7 @@ use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
-use super::policy;
+use super::policy_users;
 use super::table::check_said_once;
 use super::view_query::{bodies_using_column, bound, users_of_column};
 use crate::access::owner;
@@ -395,7 +395,7 @@ pub(crate) fn release_column(
     work: &mut Work<'_>,
 ) -> Result<()> {
     let users = users_of_column(table, place, work);
-    let policies = policy::users_of_column(table, place, &users, work);
+    let policies = policy_users::users_of_column(table, place, &users, work);
     let bodies = bodies_using_column(table, place, work);
     let mut dependents: Vec<Dependent> =
         users.iter().cloned().map(Dependent::View).chain(policies.iter().cloned()).collect();
@@ -412,14 +412,14 @@ pub(crate) fn release_column(
             return Err(error);
         }
         cascade::cascade_notice(&dependents, work);
-        policy::release_column(table, place, &policies, work);
+        policy_users::release_column(table, place, &policies, work);
         for user in users {
             work.drop(ObjectKind::Table, user.oid);
         }
         let bodies: Vec<Dependent> = bodies.into_iter().map(Dependent::Routine).collect();
         work.drop_users(&bodies)?;
     } else {
-        policy::release_column(table, place, &[], work);
+        policy_users::release_column(table, place, &[], work);
     }
     let bodies: Vec<RoutineRef> =
         work.catalog.routines_all().filter(|routine| routine.names(table.oid)).cloned().collect();

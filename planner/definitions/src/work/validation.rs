@@ -268,6 +268,14 @@ fn columns_read(table: &Table, key: &[u16], predicate: Option<&String>) -> Vec<u
     places
 }
 
+/// The conditions of rows that a key is about.
+fn present(keys: &[String], index: Option<&Index>) -> Vec<String> {
+    match index.is_some_and(|index| index.nulls_equal) {
+        true => vec!["true".to_owned()],
+        false => keys.iter().map(|key| format!("{key} IS NOT NULL")).collect(),
+    }
+}
+
 /// The query for one key: of an index, or of a table's primary key.
 fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'_>) -> Option<Validation> {
     let primary = table.primary_key.as_ref();
@@ -315,10 +323,7 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
         }
     }
     let predicate = predicate.map(|text| format!(" AND ({text})"));
-    let present: Vec<String> = match index.is_some_and(|index| index.nulls_equal) {
-        true => vec!["true".to_owned()],
-        false => keys.iter().map(|key| format!("{key} IS NOT NULL")).collect(),
-    };
+    let present = present(&keys, index);
     let shown: Vec<String> = keys.iter().map(|key| format!("CAST({key} AS text)")).collect();
     let rows = format!("rows of {} as they are written", table.oid.0);
     let query = format!(
