@@ -278,16 +278,15 @@ fn present(keys: &[String], index: Option<&Index>) -> Vec<String> {
 
 /// The query for one key: of an index, or of a table's primary key.
 fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'_>) -> Option<Validation> {
-    let primary = table.primary_key.as_ref();
     let (name, columns): (_, Vec<u16>) = match index {
         Some(index) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
-        None => primary.map(|key| (&key.name, key.columns.clone()))?,
+        None => table.primary_key.as_ref().map(|key| (&key.name, key.columns.clone()))?,
     };
     let predicate = index.and_then(|index| index.predicate.as_ref());
     // What it reads of the rows: columns, and what they store of the index's expressions.
     let mut places = columns_read(table, &columns, predicate);
-    let mut read: Vec<Column> =
-        places.iter().map(|place| table.columns[usize::from(*place)].clone()).collect();
+    let column = |place: &u16| table.columns[usize::from(*place)].clone();
+    let mut read: Vec<Column> = places.iter().map(column).collect();
     let stored = index.filter(|index| before.indexes.iter().all(|known| known.oid != index.oid));
     let stores = stored.is_some_and(|index| !index.expressions.is_empty()) && !table.columns.is_empty();
     let is_written = stores || is_rewritten(table.oid, &names_of(table, &places), work);
@@ -322,7 +321,7 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
             }
         }
     }
-    let predicate = predicate.map(|text| format!(" AND ({text})"));
+    let predicate = predicate.map(|text| format!(" AND ({text})")).unwrap_or_default();
     let present = present(&keys, index);
     let shown: Vec<String> = keys.iter().map(|key| format!("CAST({key} AS text)")).collect();
     let rows = format!("rows of {} as they are written", table.oid.0);
@@ -332,7 +331,7 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
         if is_written { quote_identifier(&rows) } else { own_rows(table, work) },
         quote_identifier(&table.name),
         present.join(" AND "),
-        predicate.unwrap_or_default(),
+        predicate,
         keys.join(", ")
     );
     let written = is_written.then(|| written(table, &rows, read, &places, work));
