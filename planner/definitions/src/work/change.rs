@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
 use archipel_sql::catalog::{
     Catalog, Column, Object, PartitionBound, Persistence, Routine, Table, TableKind, TableRef,
@@ -11,7 +10,6 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::{Work, validation};
-use crate::row::table_def;
 
 /// 42P16 for SET LOGGED and SET UNLOGGED of what is temporary; PostgreSQL calls a sequence a table here.
 pub(crate) fn check_persistent(name: &str, persistence: Persistence) -> Result<()> {
