@@ -10,7 +10,7 @@ use super::computed_value::ComputedRun;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::Commit;
 use archipel_engine::{
-    CATALOG_TREE, ClaimSet, DdlOp, Engine, Inserted, Program, Refused, RoutingTable, Stop, TableMeta, Txn,
+    CATALOG_TREE, ClaimSet, DdlOp, Engine, Inserted, Program, Refused, RoutingTable, Stop, Txn,
 };
 use archipel_planner::ddl::{FaultyKey, WrittenPart};
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecResult, Notice, RowSink, RunOf};
@@ -361,7 +361,7 @@ mod tests {
     use archipel_engine::{EngineConfig, SubmitOptions};
 
     use super::*;
-    use archipel_sql::catalog::{Numbers, Object, ObjectKind};
+    use archipel_sql::catalog::{Numbers, Object};
 
     use crate::run::catalog_rows::CatalogScan;
 
