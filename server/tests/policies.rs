@@ -142,7 +142,7 @@ async fn details_tell_nothing_of_rows_that_policies_may_hide() {
         INSERT INTO secret VALUES (1, 7), (2, 7);
         ALTER TABLE secret ENABLE ROW LEVEL SECURITY; CREATE POLICY every ON secret USING (true)";
     client.batch_execute(text).await.expect("a table");
-    let unique = "CREATE UNIQUE INDEX only ON secret (v)";
+    let unique = "CREATE UNIQUE INDEX by_v ON secret (v)";
     let foreign = "ALTER TABLE secret ADD FOREIGN KEY (v) REFERENCES parent";
     assert_eq!(detail(&client, unique).await, "Key (v)=(7) is duplicated.");
     assert_eq!(detail(&client, foreign).await, "Key (v)=(7) is not present in table \"parent\".");
