@@ -76,7 +76,7 @@ pub use locks::{
 };
 pub use log::Wake;
 pub use monitor::{Advice, Decision, MonitorSettings, PartitionLoad, Reason, RunCounts, SyncPointView, Told};
-pub use partition::{ClaimSet, Route, RoutingTable};
+pub use partition::{ClaimSet, Route, Routes, RoutesIter, RoutingTable};
 pub use program::{Completed, Outcome, Program, Stop};
 pub use snapshot::{PageRows, ScanPage, Snapshot, SnapshotView};
 pub use storage::tree::AHEAD_MAX;

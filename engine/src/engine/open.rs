@@ -26,8 +26,8 @@ use crate::storage::{KeyBuf, Tree};
 use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
 use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
-    GroupRecord, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE, Sequence,
-    SequenceRecord, SharedTree, TableRecord, TransactionLimits, sequence_key,
+    GroupPlaces, LoggedPlace, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE, Sequence,
+    SequenceRecord, SharedTree, TableRecord, TransactionLimits, recovered_places, sequence_key,
 };
 
 /// Where an executor lives.
@@ -350,28 +350,6 @@ fn recovered_tables(meta: &BTreeMap<Vec<u8>, Vec<u8>>) -> Result<(Schema, u32), 
     Ok((schema, next_table_version))
 }
 
-/// The first keys of each group's partitions, with the home that was logged, if any.
-fn recovered_places(
-    meta: &BTreeMap<Vec<u8>, Vec<u8>>,
-    schema: &Schema,
-) -> Result<BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>>, OpenError> {
-    let mut groups: BTreeMap<GroupId, BTreeMap<KeyBuf, LoggedPlace>> = BTreeMap::new();
-    groups.entry(REFERENCE_GROUP).or_default();
-    for record in parse::<GroupRecord>(meta, "group/") {
-        let (id, record) = record?;
-        let place = |at: usize| LoggedPlace {
-            home: record.homes.get(at).copied(),
-            flags: record.flags.get(at).copied().unwrap_or(0),
-        };
-        let lows = record.lows.iter().map(|low| KeyBuf::from_slice(low));
-        groups.insert(GroupId(id), lows.enumerate().map(|(at, low)| (low, place(at))).collect());
-    }
-    for group in schema.groups.keys() {
-        groups.entry(*group).or_default();
-    }
-    Ok(groups)
-}
-
 /// From what the log says to partitions: definitions first, then rows, then index entries.
 fn rebuild(
     config: EngineConfig,
@@ -400,7 +378,11 @@ fn rebuild(
         |def: SequenceDef| Sequence::new(def, values.get(&def.id.0).map(|record| record.position(&def)));
     let (row_ids, starts) = (own(ROW_ID_SEQUENCE), own(START_SEQUENCE));
 
-    let groups = recovered_places(&recovered.meta, &schema)?;
+    let (mut groups, in_one_record) = recovered_places(&recovered.meta)?;
+    groups.entry(REFERENCE_GROUP).or_default();
+    for group in schema.groups.keys() {
+        groups.entry(*group).or_default();
+    }
 
     let executors = (0..config.executors.len()).map(|id| ExecutorId(id as u16)).collect();
     let mut build = Build { executors, partitions: Vec::new(), homes: Homes::default(), memory_used: 0 };
@@ -446,6 +428,7 @@ fn rebuild(
         starts,
         schema,
         routing,
+        group_places: GroupPlaces::new(in_one_record),
         next_partition: build.partitions.len() as u32,
         partitions: build.partitions,
         next_table_version,
@@ -453,13 +436,6 @@ fn rebuild(
         meta_sequence: recovered.sequence_max + 1,
         memory_used: build.memory_used,
     })
-}
-
-/// What the log says of a partition's place, if anything.
-#[derive(Clone, Copy, Default)]
-struct LoggedPlace {
-    home: Option<u16>,
-    flags: u32,
 }
 
 struct Build {
@@ -473,16 +449,18 @@ impl Build {
     /// The partitions of a group, idle; nobody else knows them yet.
     fn group(&mut self, group: GroupId, lows: &[(KeyBuf, LoggedPlace)], recovered: &Recovered) -> Vec<Route> {
         let mut routes: Vec<Route> = Vec::new();
+        let mut of_group = Homes::default();
         for (at, (low, place)) in lows.iter().enumerate() {
             let mut data = PartitionData::new(low.clone(), lows.get(at + 1).map(|(next, _)| next.clone()));
             data.start_at(recovered.sequence_max, recovered.epoch);
             let id = PartitionId(self.partitions.len() as u32);
             // There may be fewer executors than there were.
             let home = place.home.filter(|home| usize::from(*home) < self.executors.len()).map_or_else(
-                || self.homes.fewest(&self.executors, routes.iter().map(|route| route.home())),
+                || self.homes.fewest(&self.executors, &of_group),
                 ExecutorId,
             );
             self.homes.add(home);
+            of_group.add(home);
             let partition = Partition::leak(id, group, home, data, false);
             partition.set_flags(place.flags);
             self.partitions.push(partition);

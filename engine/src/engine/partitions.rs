@@ -4,19 +4,27 @@
 //! why that is safe), so there are never more of both together than there once were partitions,
 //! but for shells that somebody came for by an old routing table at that moment.
 //!
-//! Invariant: what a partition is, is not known here; only its number and its home.
+//! Invariant: what a partition is, is not known here; only its number, its group and its home.
 
 use std::collections::BTreeMap;
 
-use crate::id::{ExecutorId, PartitionId};
+use crate::id::{ExecutorId, GroupId, PartitionId};
 
 /// See the module. `P` leads to a partition.
 pub(crate) struct Partitions<P> {
-    live: BTreeMap<PartitionId, P>,
+    live: BTreeMap<PartitionId, Live<P>>,
     /// Of no group that there is; the last one is used first.
     shells: Vec<P>,
     next: u32,
+    /// Of all, and of those of each group.
     homes: Homes,
+    of_groups: BTreeMap<GroupId, Homes>,
+}
+
+struct Live<P> {
+    partition: P,
+    group: GroupId,
+    home: ExecutorId,
 }
 
 /// Where a shell is busy, others mostly are not: so many are tried.
@@ -25,13 +33,17 @@ const SHELLS_TRIED: usize = 8;
 impl<P: Copy> Partitions<P> {
     /// None yet; `next` is the first number that is free.
     pub fn new(next: u32) -> Self {
-        Self { live: BTreeMap::new(), shells: Vec::new(), next, homes: Homes::default() }
+        let (homes, of_groups) = (Homes::default(), BTreeMap::new());
+        Self { live: BTreeMap::new(), shells: Vec::new(), next, homes, of_groups }
     }
 
-    /// Where a new partition of a group should be at home, whose others are at home at `of_group`:
-    /// at whichever of `active` has the fewest of the group, then of all.
-    pub fn fewest(&self, active: &[ExecutorId], of_group: impl Iterator<Item = ExecutorId>) -> ExecutorId {
-        self.homes.fewest(active, of_group)
+    /// Where a new partition of a group should be at home: at whichever of `active` has the fewest of
+    /// the group, then of all.
+    pub fn fewest(&self, active: &[ExecutorId], group: GroupId) -> ExecutorId {
+        match self.of_groups.get(&group) {
+            Some(of_group) => self.homes.fewest(active, of_group),
+            None => self.homes.fewest(active, &Homes::default()),
+        }
     }
 
     /// A shell that is to be a partition again: one that `claim` gets hold of, which says that
@@ -49,30 +61,38 @@ impl<P: Copy> Partitions<P> {
     }
 
     /// Lists a partition that is new.
-    pub fn insert(&mut self, id: PartitionId, home: ExecutorId, partition: P) {
+    pub fn insert(&mut self, id: PartitionId, group: GroupId, home: ExecutorId, partition: P) {
         self.homes.add(home);
-        self.live.insert(id, partition);
+        self.of_groups.entry(group).or_default().add(home);
+        self.live.insert(id, Live { partition, group, home });
     }
 
     /// Makes a partition one of the shells, which it is from now on.
-    pub fn retire(&mut self, id: PartitionId, home: ExecutorId) {
-        if let Some(partition) = self.live.remove(&id) {
-            self.homes.remove(home);
-            self.shells.push(partition);
+    pub fn retire(&mut self, id: PartitionId) {
+        let Some(Live { partition, group, home }) = self.live.remove(&id) else { return };
+        self.homes.remove(home);
+        if let Some(of_group) = self.of_groups.get_mut(&group) {
+            of_group.remove(home);
+            if of_group.is_empty() {
+                self.of_groups.remove(&group);
+            }
         }
+        self.shells.push(partition);
     }
 
     /// A partition has another home.
-    pub fn moved(&mut self, id: PartitionId, from: ExecutorId, to: ExecutorId) {
-        if self.live.contains_key(&id) {
-            self.homes.remove(from);
-            self.homes.add(to);
+    pub fn moved(&mut self, id: PartitionId, to: ExecutorId) {
+        let Some(live) = self.live.get_mut(&id) else { return };
+        let from = std::mem::replace(&mut live.home, to);
+        for homes in [Some(&mut self.homes), self.of_groups.get_mut(&live.group)].into_iter().flatten() {
+            homes.remove(from);
+            homes.add(to);
         }
     }
 
     /// Those in use, in the order of their numbers.
     pub fn live(&self) -> impl Iterator<Item = P> {
-        self.live.values().copied()
+        self.live.values().map(|live| live.partition)
     }
 
     /// The shells.
@@ -106,17 +126,15 @@ impl Homes {
         }
     }
 
-    /// Of the `active` executors, the one with the fewest partitions of a group, which are at home at
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(|count| *count == 0)
+    }
+
+    /// Of the `active` executors, the one with the fewest partitions of a group, which are counted in
     /// `of_group`, then of all.
-    pub fn fewest(&self, active: &[ExecutorId], of_group: impl Iterator<Item = ExecutorId>) -> ExecutorId {
-        let mut here = vec![0_usize; self.0.len()];
-        for home in of_group {
-            if let Some(count) = here.get_mut(usize::from(home.0)) {
-                *count += 1;
-            }
-        }
-        let count = |of: &[usize], id: ExecutorId| of.get(usize::from(id.0)).copied().unwrap_or(0);
-        let best = active.iter().min_by_key(|id| (count(&here, **id), count(&self.0, **id)));
+    pub fn fewest(&self, active: &[ExecutorId], of_group: &Homes) -> ExecutorId {
+        let count = |of: &Homes, id: ExecutorId| of.0.get(usize::from(id.0)).copied().unwrap_or(0);
+        let best = active.iter().min_by_key(|id| (count(of_group, **id), count(self, **id)));
         best.copied().unwrap_or(ExecutorId(0))
     }
 }
@@ -126,12 +144,14 @@ mod tests {
     use super::*;
 
     const ACTIVE: [ExecutorId; 2] = [ExecutorId(0), ExecutorId(1)];
+    const GROUP: GroupId = GroupId(1);
 
     /// Adds a partition of a group of its own; its home.
     fn add(partitions: &mut Partitions<u32>) -> (PartitionId, ExecutorId) {
-        let home = partitions.fewest(&ACTIVE, std::iter::empty());
         let id = partitions.next_number();
-        partitions.insert(id, home, id.0);
+        let group = GroupId(100 + id.0);
+        let home = partitions.fewest(&ACTIVE, group);
+        partitions.insert(id, group, home, id.0);
         (id, home)
     }
 
@@ -142,13 +162,13 @@ mod tests {
         let (two, _) = add(&mut partitions);
         assert_eq!((one, two), (PartitionId(5), PartitionId(6)));
         assert_eq!(partitions.take_shell(|_| true), None);
-        partitions.retire(one, home);
-        partitions.retire(one, home);
+        partitions.retire(one);
+        partitions.retire(one);
         assert_eq!((partitions.counts(), partitions.shells()), ((1, 1), &[5][..]), "it is counted once");
         assert_eq!(partitions.take_shell(|_| false), None, "somebody holds it");
         assert_eq!(partitions.counts(), (1, 1));
         assert_eq!(partitions.take_shell(|shell| shell == 5), Some(5));
-        partitions.insert(one, home, 5);
+        partitions.insert(one, GROUP, home, 5);
         assert_eq!((partitions.counts(), partitions.live().collect::<Vec<_>>()), ((2, 0), vec![5, 6]));
     }
 
@@ -156,8 +176,8 @@ mod tests {
     fn so_many_shells_are_tried_and_no_more() {
         let mut partitions = Partitions::new(0);
         for _ in 0..100 {
-            let (id, home) = add(&mut partitions);
-            partitions.retire(id, home);
+            let (id, _) = add(&mut partitions);
+            partitions.retire(id);
         }
         assert_eq!(partitions.take_shell(|shell| shell < 90), None);
         assert_eq!(partitions.take_shell(|shell| shell < 99), Some(98), "the last one first");
@@ -169,13 +189,18 @@ mod tests {
         let mut partitions = Partitions::new(0);
         let ((one, first), (two, second)) = (add(&mut partitions), add(&mut partitions));
         assert_eq!((first, second), (ACTIVE[0], ACTIVE[1]));
-        partitions.moved(two, second, first);
+        partitions.moved(two, first);
         assert_eq!(add(&mut partitions).1, second);
         assert_eq!(add(&mut partitions).1, second);
-        partitions.retire(one, first);
-        partitions.retire(two, first);
+        partitions.retire(one);
+        partitions.retire(two);
         assert_eq!(add(&mut partitions).1, first);
         // What a group has itself counts first.
-        assert_eq!(partitions.fewest(&ACTIVE, [first].into_iter()), second);
+        partitions.insert(PartitionId(90), GROUP, first, 90);
+        assert_eq!(partitions.fewest(&ACTIVE, GROUP), second);
+        partitions.moved(PartitionId(90), second);
+        assert_eq!(partitions.fewest(&ACTIVE, GROUP), first);
+        partitions.retire(PartitionId(90));
+        assert!(!partitions.of_groups.contains_key(&GROUP), "nothing is kept of a group that is gone");
     }
 }

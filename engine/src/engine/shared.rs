@@ -30,7 +30,7 @@ use crate::snapshot::Snapshots;
 use crate::spawn::Spawn;
 use crate::table::{REFERENCE_GROUP, Schema};
 use crate::topology::{CoreDistances, Machine, Topology, WatchedMachine};
-use crate::txn::{EpochClock, History, References, Sequence, SplitPartition, WaitGraph};
+use crate::txn::{EpochClock, GroupPlaces, History, References, Sequence, SplitPartition, WaitGraph};
 
 /// See the module.
 pub(crate) struct Shared {
@@ -77,6 +77,8 @@ pub(crate) struct Shared {
     routing: ArcSwap<RoutingTable>,
     /// Publications one after another.
     routing_latch: Mutex<()>,
+    /// How the log has the partitions of groups.
+    pub group_places: GroupPlaces,
     partitions: Mutex<Partitions<PartitionRef>>,
     next_table_version: AtomicU32,
     /// See [`crate::Engine::first_unused_tree`].
@@ -134,6 +136,7 @@ pub(crate) struct SharedParts {
     pub starts: Arc<Sequence>,
     pub schema: Schema,
     pub routing: RoutingTable,
+    pub group_places: GroupPlaces,
     pub partitions: Vec<PartitionRef>,
     pub next_partition: u32,
     pub next_table_version: u32,
@@ -195,6 +198,7 @@ impl Shared {
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),
             routing_latch: Mutex::new(()),
+            group_places: parts.group_places,
             partitions: Mutex::new(listed(parts.partitions, parts.next_partition)),
             next_table_version: AtomicU32::new(parts.next_table_version),
             first_unused_tree: parts.first_unused_tree,
@@ -286,10 +290,9 @@ impl Shared {
 
     /// A new partition, held by the caller, at home where the fewest are.
     pub fn new_partition(&self, group: GroupId, data: PartitionData) -> PartitionRef {
-        let (active, routing) = (self.active(), self.routing.load());
-        let of_group = routing.routes(group).iter().map(|route| route.home());
+        let active = self.active();
         let mut partitions = self.partitions.lock();
-        let home = partitions.fewest(&active, of_group);
+        let home = partitions.fewest(&active, group);
         let partition = match partitions.take_shell(|shell| shell.try_claim()) {
             Some(shell) => {
                 shell.begin(group, home, data);
@@ -297,7 +300,7 @@ impl Shared {
             }
             None => Partition::leak(partitions.next_number(), group, home, data, true),
         };
-        partitions.insert(partition.id, home, partition);
+        partitions.insert(partition.id, group, home, partition);
         drop(partitions);
         // What comes into it is put there by its home.
         let node = self.home_of(partition).memory_node();
@@ -314,14 +317,13 @@ impl Shared {
     /// caller holds it, and no routing table names it that is, or will be, published.
     pub fn retire(&self, partition: PartitionRef) {
         partition.vacate();
-        self.partitions.lock().retire(partition.id, partition.home());
+        self.partitions.lock().retire(partition.id);
     }
 
     /// Gives a partition another home; the caller holds it, or it is the one of the reference tables.
     pub fn set_home(&self, partition: PartitionRef, home: ExecutorId) {
-        let before = partition.home();
         partition.set_home(home);
-        self.partitions.lock().moved(partition.id, before, home);
+        self.partitions.lock().moved(partition.id, home);
     }
 
     /// How many partitions there are, and how many shells of such that were.
@@ -632,7 +634,7 @@ impl Drop for Shared {
 fn listed(all: Vec<PartitionRef>, next: u32) -> Partitions<PartitionRef> {
     let mut partitions = Partitions::new(next);
     for partition in all {
-        partitions.insert(partition.id, partition.home(), partition);
+        partitions.insert(partition.id, partition.group(), partition.home(), partition);
     }
     partitions
 }

@@ -45,7 +45,7 @@ impl Action {
         let find = |group: GroupId, at: &Cut| {
             let routes = routing.routes(group);
             match at {
-                Cut::At(low) => routes.iter().position(|route| route.low == *low),
+                Cut::At(low) => routes.position(low),
                 Cut::Behind(key) => {
                     let behind = routes.partition_point(|route| route.low <= *key);
                     (behind < routes.len()).then_some(behind)

@@ -35,6 +35,7 @@
 mod claims;
 mod data;
 mod gate;
+mod routes;
 mod routing;
 mod ticket;
 
@@ -46,6 +47,7 @@ use smallvec::SmallVec;
 pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
 pub(crate) use data::{CollectFrom, Image, NOT_COMMITTED, PartitionData, Root, RowLock};
+pub use routes::{Routes, RoutesIter};
 pub use routing::{Route, RoutingTable};
 pub(crate) use ticket::SplitRanges;
 pub(crate) use ticket::{Lend, Ticket};

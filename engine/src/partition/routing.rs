@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::{ClaimEntry, ClaimSet, HeldList, PartitionRef};
+use super::{ClaimEntry, ClaimSet, HeldList, PartitionRef, Routes};
 use crate::id::{ExecutorId, GroupId, PartitionId};
 use crate::storage::KeyBuf;
 
@@ -32,14 +32,16 @@ impl Route {
 #[derive(Clone, Default)]
 pub struct RoutingTable {
     pub version: u64,
-    /// Ordered by `low`; the first `low` of every group is empty.
-    groups: FxHashMap<GroupId, Vec<Route>>,
+    /// The first `low` of every group is empty.
+    groups: FxHashMap<GroupId, Routes>,
+    /// Those of a group that is not there.
+    none: Routes,
 }
 
 impl RoutingTable {
     /// The ranges of a group, in key order; empty for an unknown group.
-    pub fn routes(&self, group: GroupId) -> &[Route] {
-        self.groups.get(&group).map_or(&[], Vec::as_slice)
+    pub fn routes(&self, group: GroupId) -> &Routes {
+        self.groups.get(&group).unwrap_or(&self.none)
     }
 
     /// The groups, in order.
@@ -55,13 +57,12 @@ impl RoutingTable {
     }
 
     pub(crate) fn find(&self, group: GroupId, key: &[u8]) -> Option<PartitionRef> {
-        let routes = self.groups.get(&group)?;
-        Some(routes[position(routes, key)].partition)
+        self.groups.get(&group)?.covering(key).map(|route| route.partition)
     }
 
     /// All partitions, in no order.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = PartitionRef> {
-        self.groups.values().flatten().map(|route| route.partition)
+        self.groups.values().flat_map(Routes::iter).map(|route| route.partition)
     }
 
     /// All partitions, in partition order.
@@ -91,7 +92,7 @@ impl RoutingTable {
                 ClaimEntry::Point { group, key } => held.extend(self.find(*group, key)),
                 ClaimEntry::Range { group, low, high } => {
                     let Some(routes) = self.groups.get(group) else { continue };
-                    for route in &routes[position(routes, low)..] {
+                    for route in routes.from(low) {
                         if high.as_ref().is_some_and(|high| route.low[..] >= high[..])
                             && route.low[..] > low[..]
                         {
@@ -114,7 +115,7 @@ impl RoutingTable {
     pub(crate) fn put_group(&mut self, group: GroupId, routes: Vec<Route>) {
         debug_assert!(routes.first().is_some_and(|route| route.low.is_empty()));
         debug_assert!(routes.windows(2).all(|pair| pair[0].low < pair[1].low));
-        self.groups.insert(group, routes);
+        self.groups.insert(group, Routes::new(routes));
     }
 
     pub(crate) fn drop_group(&mut self, group: GroupId) {
@@ -124,7 +125,7 @@ impl RoutingTable {
     /// Takes away the route of a partition that was merged into its left neighbour.
     pub(crate) fn remove_merged(&mut self, group: GroupId, low: &[u8]) {
         if let Some(routes) = self.groups.get_mut(&group) {
-            routes.retain(|route| route.low[..] != *low);
+            routes.remove(low);
         }
     }
 
@@ -135,36 +136,28 @@ impl RoutingTable {
         })
     }
 
-    /// Every key of the group belongs to exactly one partition: the first range starts at the
-    /// least key, each ends where the next begins, and no partition is named twice.
+    /// Every key of the group belongs to exactly one partition: the first range starts at the least key,
+    /// each ends where the next begins, and no partition is named twice. Looked at where a table that was
+    /// right has changed: at the range that begins with a key, or does no more, and its neighbours.
     ///
     /// # Panics
     /// If that is not so: an answer from such a table could be wrong, so there must be none.
-    pub(crate) fn assert_covers(&self, group: GroupId) {
+    pub(crate) fn assert_covers(&self, group: GroupId, changed: &[u8]) {
         let routes = self.routes(group);
-        assert!(routes.first().is_some_and(|route| route.low.is_empty()), "a group begins at the least key");
-        assert!(routes.windows(2).all(|pair| pair[0].low < pair[1].low), "ranges follow one another");
-        let mut ids: Vec<PartitionId> = routes.iter().map(|route| route.partition.id).collect();
-        ids.sort_unstable();
-        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "a partition has one range");
+        assert!(routes.get(0).is_some_and(|route| route.low.is_empty()), "a group begins at the least key");
+        let first = routes.partition_point(|route| route.low[..] < *changed).saturating_sub(1);
+        let near: Vec<&Route> = (first..first + 3).filter_map(|at| routes.get(at)).collect();
+        assert!(near.windows(2).all(|pair| pair[0].low < pair[1].low), "ranges follow one another");
+        let twice = near.windows(2).any(|pair| pair[0].partition() == pair[1].partition());
+        assert!(!twice, "a partition has one range");
     }
 
     /// Adds the upper part of a split partition.
     pub(crate) fn add_split(&mut self, group: GroupId, low: KeyBuf, partition: PartitionRef) {
         if let Some(routes) = self.groups.get_mut(&group) {
-            let at = routes.partition_point(|route| route.low < low);
-            routes.insert(at, Route { low, partition });
+            routes.insert(Route { low, partition });
         }
     }
-}
-
-/// The route that covers `key`: the last one that starts at or below it.
-fn position(routes: &[Route], key: &[u8]) -> usize {
-    if routes.len() == 1 {
-        return 0;
-    }
-    // The first route starts at the empty key, so at least one qualifies.
-    routes.partition_point(|route| route.low[..] <= *key) - 1
 }
 
 #[cfg(test)]

@@ -5,6 +5,9 @@ use crate::id::GroupId;
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 
+/// So many held partitions are looked through for a key sooner than the routing table is asked.
+const LOOKED_THROUGH: usize = 8;
+
 impl Txn<'_> {
     /// The held partition that covers `key`. A miss claims it directly if it is idle;
     /// otherwise it is noted, and the program restarts through the queues.
@@ -16,6 +19,12 @@ impl Txn<'_> {
             && partition.group() == group && unsafe { partition.data_mut() }.covers(key)
         {
             return Ok(partition);
+        }
+        if self.held.len() > LOOKED_THROUGH
+            && let Some(at) = self.held_by_route(group, key)
+        {
+            self.recent = at;
+            return Ok(self.held[at]);
         }
         for (at, &partition) in self.held.iter().enumerate() {
             // SAFETY: held by this transaction, and the reference ends with the expression.
@@ -33,6 +42,16 @@ impl Txn<'_> {
             }
         }
         self.claim_missing(group, key)
+    }
+
+    /// Where the partition is among many held ones that the routing table at hand names for a key, if it
+    /// covers the key. The table may be old, and what was claimed late stands in no order: whoever is not
+    /// found so is looked for.
+    fn held_by_route(&self, group: GroupId, key: &[u8]) -> Option<usize> {
+        let named = self.worker.routing.find(group, key)?;
+        let at = self.held.binary_search_by_key(&named.id, |held| held.id).ok()?;
+        // SAFETY: held by this transaction, and the reference ends with the expression.
+        (named.group() == group && unsafe { named.data_mut() }.covers(key)).then_some(at)
     }
 
     /// The held partition that holds the greatest keys below `high` (`None`: of the group).

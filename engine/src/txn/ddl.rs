@@ -159,11 +159,6 @@ pub(crate) fn table_key(id: TreeId) -> String {
     format!("table/{}", id.0)
 }
 
-/// The key of a group's boundaries in the log's meta space.
-pub(crate) fn group_key(id: GroupId) -> String {
-    format!("group/{}", id.0)
-}
-
 /// The key of a sequence's definition in the log's meta space.
 pub(crate) fn sequence_definition_key(id: SequenceId) -> String {
     format!("sequence/{}", id.0)

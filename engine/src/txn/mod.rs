@@ -84,7 +84,7 @@ pub use repartition::{
     Cut, Mark, PreSplit, Repartition, RepartitionKind, RepartitionRefused, RepartitionView, Repartitioning,
     SplitPartition,
 };
-pub(crate) use repartition::{GroupRecord, History};
+pub(crate) use repartition::{GroupPlaces, History, LoggedPlace, recovered_places};
 pub use row_lock::LockMode;
 pub(crate) use row_lock::{RowWaiter, push_waiter};
 pub use sequence::{NextValue, Sequence, SequencePosition};

@@ -17,7 +17,7 @@ use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta, group_of};
 use crate::txn::isolation::ReadNote;
 use crate::txn::reference::SharedTree;
 use crate::txn::write::entry_bytes;
-use crate::txn::{Direction, GroupRecord, Inserted, KeyRange, LockMode, LockWait, Place, Txn};
+use crate::txn::{Direction, GroupPlaces, Inserted, KeyRange, LockMode, LockWait, Place, Txn};
 
 impl Txn<'_> {
     pub(super) fn create_table(&mut self, def: TableDef) -> Result<Inserted, Stop> {
@@ -435,10 +435,9 @@ impl Txn<'_> {
 }
 
 impl DdlWork {
-    /// Logs the boundaries of a group.
+    /// Logs the partitions of a group.
     pub(super) fn note_group(&mut self, group: GroupId) {
-        let record = GroupRecord::of(self.routing.routes(group));
-        self.note(super::group_key(group), Some(&record));
+        self.meta.extend(GroupPlaces::of_group(group, self.routing.routes(group)));
     }
 
     /// Drops the groups that a table, as it was, and its indexes had their trees in, where no tree is
@@ -453,9 +452,10 @@ impl DdlWork {
                 continue;
             }
             self.schema.groups.remove(&group);
-            self.left.extend(self.routing.routes(group).iter().map(|route| route.partition));
+            let routes = self.routing.routes(group);
+            self.left.extend(routes.iter().map(|route| route.partition));
+            self.meta.extend(GroupPlaces::of_dropped_group(group, routes));
             self.routing.drop_group(group);
-            self.note(super::group_key(group), None::<&GroupRecord>);
         }
     }
 }

@@ -259,7 +259,7 @@ impl Txn<'_> {
         let flags = if set { partition.flags() | bit } else { partition.flags() & !bit };
         if flags != partition.flags() {
             partition.set_flags(flags);
-            self.publish_routes(partition.group(), |_| {});
+            self.publish_place(partition);
         }
         Ok(())
     }
@@ -298,7 +298,7 @@ impl Txn<'_> {
         left_data.append(right_data);
         left.take_counters(right);
         left.mix_memory(right);
-        self.publish_routes(left.group(), |routing| routing.remove_merged(left.group(), &at));
+        self.publish_routes(left.group(), &at, |routing| routing.remove_merged(left.group(), &at));
         left.unite_queues(right);
         self.shared.retire(right);
         self.settle_shape(left);
@@ -310,6 +310,13 @@ impl Txn<'_> {
         whole.pass();
         self.end_action(&action, left, Some(right), Some(&at));
         Ok(())
+    }
+
+    /// Logs the home and the marks of a held partition, whose range stays.
+    fn publish_place(&mut self, partition: PartitionRef) {
+        // SAFETY: held by this transaction; the reference ends with the statement.
+        let low = unsafe { partition.data_mut() }.low.clone();
+        self.publish_routes(partition.group(), &low, |_| {});
     }
 
     /// Gives a held partition another home.
@@ -334,7 +341,7 @@ impl Txn<'_> {
         let action = self.begin_action(RepartitionKind::Move, reason, decision);
         self.shared.set_home(partition, to);
         // The table is the same but for the home, which the record has.
-        self.publish_routes(partition.group(), |_| {});
+        self.publish_place(partition);
         self.end_action(&action, partition, None, None);
         Ok(Ok(()))
     }

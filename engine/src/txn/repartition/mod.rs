@@ -22,48 +22,25 @@
 //! it is complete when it returns and is never undone.
 
 mod merge;
+mod record;
 mod split;
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 
+pub(crate) use record::{GroupPlaces, LoggedPlace, recovered_places};
 pub use merge::{Cut, Mark, Repartition, RepartitionRefused, Repartitioning};
 pub use split::{PreSplit, SplitPartition};
 
 use super::Txn;
-use super::ddl::group_key;
 use crate::engine::Point;
 use crate::id::{ExecutorId, GroupId, PartitionId, TreeId};
 use crate::log::redo;
-use crate::partition::{PartitionRef, Route, RoutingTable};
+use crate::partition::{PartitionRef, RoutingTable};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
-
-/// The partitions of a group as the log keeps them: the low key of each, and its home.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct GroupRecord {
-    pub lows: Vec<Vec<u8>>,
-    /// Beside `lows`; empty in records of before homes were logged.
-    #[serde(default)]
-    pub homes: Vec<u16>,
-    /// Beside `lows`: which partitions are pinned or frozen; empty in records of before that was
-    /// logged.
-    #[serde(default)]
-    pub flags: Vec<u32>,
-}
-
-impl GroupRecord {
-    pub fn of(routes: &[Route]) -> Self {
-        Self {
-            lows: routes.iter().map(|route| route.low.to_vec()).collect(),
-            homes: routes.iter().map(|route| route.home().0).collect(),
-            flags: routes.iter().map(|route| route.partition.flags()).collect(),
-        }
-    }
-}
 
 /// What was done to partitions: a row of `archipel.repartitions`.
 #[derive(Clone, Debug)]
@@ -204,7 +181,10 @@ impl Txn<'_> {
         if group == REFERENCE_GROUP || !self.worker.scratch.undo.is_empty() || self.ddl.is_some() {
             return Err(Stop::Abort);
         }
-        if !self.current_routing().routes(group).iter().any(|route| route.partition.id == partition.id) {
+        // SAFETY: held by this transaction; the reference ends with the statement.
+        let low = unsafe { partition.data_mut() }.low.clone();
+        let route = self.current_routing().routes(group).beginning(&low).map(|route| route.partition.id);
+        if route != Some(partition.id) {
             // Its group went while this waited: what is claimed is nobody's any more.
             self.worker.scratch.missing.add_group(group);
             return Err(Stop::Restart);
@@ -212,20 +192,21 @@ impl Txn<'_> {
         Ok(())
     }
 
-    /// Publishes and logs a change of a group's routes. One change after another, so that the
-    /// records of a group are numbered, and stand in epochs, in the order of its changes.
-    fn publish_routes(&mut self, group: GroupId, change: impl FnOnce(&mut RoutingTable)) {
+    /// Publishes and logs a change of a group's routes: of the one that begins with `low`, or did. One
+    /// change after another, so that the records of a group are numbered, and stand in epochs, in the
+    /// order of its changes.
+    fn publish_routes(&mut self, group: GroupId, low: &[u8], change: impl FnOnce(&mut RoutingTable)) {
         let shared = self.shared;
         let worker = &mut *self.worker;
         let mut entered = crate::id::Epoch(0);
         shared.change_routing(|routing| {
             change(routing);
-            routing.assert_covers(group);
-            // A record of strings and numbers can always be written as JSON.
-            let bytes = serde_json::to_vec(&GroupRecord::of(routing.routes(group))).unwrap_or_default();
+            routing.assert_covers(group, low);
             let mut records = Vec::new();
-            let sequence = shared.next_meta_sequence();
-            redo::meta(&mut records, sequence, group_key(group).as_bytes(), Some(&bytes));
+            for (key, record) in shared.group_places.changed(group, low, routing.routes(group)) {
+                let sequence = shared.next_meta_sequence();
+                redo::meta(&mut records, sequence, key.as_bytes(), record.as_deref());
+            }
             entered = shared.epochs.enter(&worker.slot);
             worker.log_bytes(entered, &records);
             shared.epochs.leave(&worker.slot);
@@ -243,12 +224,12 @@ impl Txn<'_> {
         let routes = self.worker.routing.routes(partition.group());
         // SAFETY: held by this transaction; the reference ends with the function.
         let data = unsafe { partition.data_mut() };
-        let at = routes.iter().position(|route| route.partition() == partition.id);
-        match at {
-            Some(at) => {
-                let high = routes.get(at + 1).map(|next| &next.low);
+        let mut from = routes.from(&data.low);
+        match from.next().filter(|route| route.partition() == partition.id) {
+            Some(route) => {
+                let high = from.next().map(|next| &next.low);
                 assert!(
-                    routes[at].low == data.low && high == data.high.as_ref(),
+                    route.low == data.low && high == data.high.as_ref(),
                     "the routing table knows another range of partition {}",
                     partition.id
                 );

@@ -139,7 +139,7 @@ impl Txn<'_> {
         if !late {
             partition.divide_queue(upper, &ranges);
         }
-        self.publish_routes(partition.group(), |routing| {
+        self.publish_routes(partition.group(), at, |routing| {
             routing.add_split(partition.group(), KeyBuf::from_slice(at), upper);
         });
         if late {

@@ -1,0 +1,120 @@
+//! How the cost of a split, a move and a merge grows with the partitions that a group has: time, and bytes
+//! of log.
+//!
+//! `cargo bench -p archipel-engine --bench partitions [PARTITIONS]` doubles the partitions of a table up to
+//! PARTITIONS, and prints what one of each cost on the way; the exponent is that of the whole: 1 where the
+//! cost of one stays the same.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::log::MemoryStore;
+use archipel_engine::schema::{KeyColumn, Placement, TableDef};
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::encode_cell;
+use archipel_engine::{
+    ClaimSet, DdlOp, Engine, EngineConfig, Program, Repartition, RoutingTable, Stop, SubmitOptions, Txn,
+};
+
+const TABLE: TreeId = TreeId(100);
+const GROUP: GroupId = GroupId(100);
+/// Of moves and merges: so many are enough to measure.
+const SAMPLE: usize = 500;
+
+fn key_column() -> KeyColumn {
+    KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false, form: Default::default() }
+}
+
+fn key(id: usize) -> KeyBuf {
+    let mut key = KeyBuf::new();
+    encode_cell(&mut key, Cell::Int8(id as i64), &key_column(), ColumnKind::Int8);
+    key
+}
+
+struct Make;
+
+impl Program for Make {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        claims.everything();
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        let def = TableDef {
+            id: TABLE,
+            name: "counters".to_owned(),
+            columns: vec![ColumnKind::Int8],
+            key: vec![key_column()],
+            placement: Placement::Distributed { group: GROUP },
+            indexes: Vec::new(),
+        };
+        let _ = txn.ddl(DdlOp::CreateTable(def))?;
+        Ok(())
+    }
+}
+
+/// Does all of it; microseconds and bytes of log for each.
+fn measure(engine: &Engine, changes: impl Iterator<Item = Repartition>) -> (f64, f64) {
+    let (bytes, begin) = (engine.log().counters.bytes, Instant::now());
+    let mut count = 0_u32;
+    for change in changes {
+        let done = engine.repartition(change, "bench").wait();
+        done.outcome.result.expect("it runs");
+        done.program.result.expect("it is done");
+        count += 1;
+    }
+    let nanos = begin.elapsed().as_nanos() as f64;
+    engine.wait_durable(engine.log().epoch);
+    let count = f64::from(count.max(1));
+    (nanos / 1e3 / count, (engine.log().counters.bytes - bytes) as f64 / count)
+}
+
+fn exponent(sizes: (usize, usize), each: (f64, f64)) -> f64 {
+    1.0 + (each.1 / each.0).log2() / (sizes.1 as f64 / sizes.0 as f64).log2()
+}
+
+fn main() {
+    let largest = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(16_000);
+    let config = EngineConfig { pin_threads: false, ..EngineConfig::with_executors(2) };
+    let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("the engine opens");
+    engine.submit(Make, SubmitOptions::default()).wait().outcome.result.expect("the table is made");
+    println!("{:>10} {:>24} {:>24} {:>24}", "partitions", "split", "move", "merge");
+    let mut rows: Vec<(usize, [(f64, f64); 3])> = Vec::new();
+    let mut has = 1;
+    let mut wanted = 1_000.min(largest);
+    while has < largest {
+        let split = measure(&engine, (has..wanted).map(|at| Repartition::Split { group: GROUP, at: key(at) }));
+        has = wanted;
+        let routing = engine.routing();
+        let routes = routing.routes(GROUP);
+        let some: Vec<usize> = (0..SAMPLE.min(has / 2)).map(|number| 2 * number * (has / 2) / SAMPLE.min(has / 2)).collect();
+        let of = |at: usize| routes[at].partition();
+        let there = |at: usize| archipel_engine::id::ExecutorId(1 - routes[at].home().0);
+        let moved = measure(
+            &engine,
+            some.iter().map(|&at| Repartition::Move { partition: of(at), to: there(at) }),
+        );
+        let merged = measure(&engine, some.iter().map(|&at| Repartition::Merge(of(at), of(at + 1))));
+        // As many as before, for the next size.
+        measure(
+            &engine,
+            some.iter().map(|&at| Repartition::Split { group: GROUP, at: routes[at + 1].low.clone() }),
+        );
+        let cell = |(micros, bytes): (f64, f64)| format!("{micros:.1} us {bytes:.0} bytes");
+        println!("{has:>10} {:>24} {:>24} {:>24}", cell(split), cell(moved), cell(merged));
+        rows.push((has, [split, moved, merged]));
+        wanted = (has * 2).min(largest);
+    }
+    if let (Some(first), Some(last)) = (rows.first(), rows.last())
+        && first.0 < last.0
+    {
+        let sizes = (first.0, last.0);
+        let of = |at: usize| {
+            let (time, log) =
+                ((first.1[at].0, last.1[at].0), (first.1[at].1, last.1[at].1));
+            format!("{:.2} and {:.2}", exponent(sizes, time), exponent(sizes, log))
+        };
+        println!("{:>10} {:>24} {:>24} {:>24}", "exponents", of(0), of(1), of(2));
+    }
+}
