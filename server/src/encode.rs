@@ -18,7 +18,7 @@ use archipel_sql::{interrupt, io, memory, written_size};
 
 use crate::run::copy_rows::CopyRows;
 use crate::run::portions::Portions;
-use crate::wire::frame;
+use crate::wire::message;
 
 /// The format of each result column.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ impl Formats {
     pub const TEXT: Formats = Formats::All { binary: false };
 
     /// As a Bind message asks for them; refused if their number fits neither none, one nor all.
-    pub fn new(asked: &frame::Formats<'_>, width: usize) -> Result<Formats> {
+    pub fn new(asked: &message::Formats<'_>, width: usize) -> Result<Formats> {
         match asked.count() {
             0 => Ok(Formats::TEXT),
             1 => Ok(Formats::All { binary: asked.is_binary(0) }),
@@ -74,7 +74,7 @@ pub fn decode_parameter(
         return io::binary_in(bytes, ty, context).map_err(|error| located(io::placed(error, place)));
     }
     // There is no text to tell of one that is none.
-    let text = frame::utf8(bytes).map_err(|error| located_at(error, ""))?;
+    let text = message::utf8(bytes).map_err(|error| located_at(error, ""))?;
     io::text_in(text, ty, context).map_err(located)
 }
 

@@ -7,6 +7,7 @@
 //! - [`isolation`] PostgreSQL's isolation tester against either
 //! - [`differential`] statements made up at random
 //! - [`dialogue`] several sessions in turn, against either
+//! - [`protocol`] messages of the protocol as text, and a client that sends any bytes
 //! - [`regression`] PostgreSQL's regression files, statement by statement
 //! - [`language`] routines with their calls, case by case, against either
 //! - [`port`]     free loopback ports
@@ -29,6 +30,7 @@ pub mod language;
 pub mod port;
 pub mod postgres;
 pub mod power;
+pub mod protocol;
 pub mod regression;
 pub mod secured;
 pub mod server;

@@ -37,6 +37,15 @@ impl Postgres {
         postgres
     }
 
+    /// One that lets people in by these rules, in pg_hba.conf's syntax.
+    pub fn start_with_rules(rules: &str) -> Postgres {
+        let directory = tempfile::tempdir().expect("a temporary directory can be made");
+        let path = directory.path().join("pg_hba.conf");
+        std::fs::write(&path, rules).expect("a file can be written");
+        let option = format!(" -c hba_file={}", path.display());
+        Postgres::begin(directory, &option)
+    }
+
     fn begin(directory: tempfile::TempDir, more: &str) -> Postgres {
         if root() {
             run(Command::new("chown").args(["-R", "postgres"]).arg(directory.path()));

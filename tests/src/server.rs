@@ -205,6 +205,13 @@ impl Server {
         self.child.as_ref().expect("it is running").id()
     }
 
+    /// Bytes of memory that the process holds.
+    pub fn memory_bytes(&self) -> u64 {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.process_id())).expect("it runs");
+        let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
+        pages * 4096
+    }
+
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -138,13 +138,6 @@ async fn answer(client: &Client, text: &str, prepared: bool) -> Result<(), Error
     }
 }
 
-/// Bytes of memory that the server holds.
-fn memory_bytes(server: &Server) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/statm", server.process_id())).expect("it runs");
-    let pages: u64 = status.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("a number");
-    pages * 4096
-}
-
 #[tokio::test]
 async fn broken_statements_are_answered_and_nothing_breaks() {
     let seed = std::env::var("ARCHIPEL_TEST_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(SEED);
@@ -196,7 +189,7 @@ async fn broken_statements_are_answered_and_nothing_breaks() {
     assert!(wrong.is_empty(), "seed {seed}:\n{}", wrong.join("\n"));
     let log = server.log();
     assert!(!log.contains("panicked"), "seed {seed}:\n{log}");
-    let memory = memory_bytes(&server);
+    let memory = server.memory_bytes();
     assert!(memory < MEMORY_BYTES_MAX, "{memory} bytes after {run} statements");
     let client = connect(&server.url()).await;
     client.simple_query("SELECT 1").await.expect("the server goes on");

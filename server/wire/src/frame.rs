@@ -1,8 +1,7 @@
-//! Typed messages from the client: a growing input buffer and validated, borrowed views.
+//! Whole messages from the client: a growing input buffer, and their bounds.
 
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::memory;
-use archipel_sql::types::Oid;
 
 /// The largest message of a type that never carries user data, as in PostgreSQL
 /// (`PQ_SMALL_MESSAGE_LIMIT`), and the largest packet before authentication.
@@ -34,11 +33,26 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// The connection cannot be understood any more and must be closed after this message.
-#[derive(Debug)]
-pub struct Desynchronized(pub SqlError);
+/// Why the connection cannot be understood any more, and must be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Desynchronized {
+    /// No message of a client begins with this byte.
+    Kind(u8),
+    /// A message is shorter than its length, or longer than any of its kind.
+    Length,
+}
 
-fn violation(message: impl Into<String>) -> SqlError {
+impl Desynchronized {
+    /// What the client is told.
+    pub fn error(self) -> SqlError {
+        match self {
+            Desynchronized::Kind(kind) => violation(format!("invalid frontend message type {kind}")),
+            Desynchronized::Length => violation("invalid message length"),
+        }
+    }
+}
+
+pub(crate) fn violation(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::PROTOCOL_VIOLATION, message)
 }
 
@@ -141,341 +155,21 @@ impl Input {
         let pending = self.pending();
         let Some((&kind, rest)) = pending.split_first() else { return Ok(None) };
         let limit = match kind {
-            b'Q' | b'P' | b'B' | b'd' | b'F' | b'p' => self.message_bytes_max,
+            b'Q' | b'P' | b'B' | b'd' | b'F' => self.message_bytes_max,
             b'C' | b'D' | b'E' | b'H' | b'S' | b'X' | b'c' | b'f' => SMALL_MESSAGE_BYTES_MAX,
-            other => return Err(Desynchronized(violation(format!("invalid frontend message type {other}")))),
+            other => return Err(Desynchronized::Kind(other)),
         };
         let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
         let length = i32::from_be_bytes(*length);
         let Some(length) = usize::try_from(length).ok().filter(|length| *length >= 4 && *length <= limit)
         else {
-            return Err(Desynchronized(violation("invalid message length")));
+            return Err(Desynchronized::Length);
         };
         match rest.get(4..length) {
             Some(body) => Ok(Some((Frame { kind, body }, length + 1))),
             None => Ok(None),
         }
     }
-}
-
-/// Statement or portal, in Describe and Close.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
-    Statement,
-    Portal,
-}
-
-/// A message from the client, borrowed from its frame.
-#[derive(Debug)]
-pub enum Message<'a> {
-    Query(&'a str),
-    Parse {
-        name: &'a str,
-        query: &'a str,
-        types: Vec<Oid>,
-    },
-    Bind(Bind<'a>),
-    Describe {
-        target: Target,
-        name: &'a str,
-    },
-    Execute {
-        portal: &'a str,
-        rows_max: usize,
-    },
-    Close {
-        target: Target,
-        name: &'a str,
-    },
-    Flush,
-    Sync,
-    CopyData(&'a [u8]),
-    CopyDone,
-    CopyFail(&'a str),
-    Terminate,
-    FunctionCall(FunctionCall<'a>),
-    /// Password and SASL messages: nobody was asked for one.
-    Unexpected(u8),
-}
-
-impl Message<'_> {
-    /// The byte that it begins with.
-    pub fn kind(&self) -> u8 {
-        match self {
-            Message::Query(_) => b'Q',
-            Message::Parse { .. } => b'P',
-            Message::Bind(_) => b'B',
-            Message::Describe { .. } => b'D',
-            Message::Execute { .. } => b'E',
-            Message::Close { .. } => b'C',
-            Message::Flush => b'H',
-            Message::Sync => b'S',
-            Message::CopyData(_) => b'd',
-            Message::CopyDone => b'c',
-            Message::CopyFail(_) => b'f',
-            Message::Terminate => b'X',
-            Message::FunctionCall(_) => b'F',
-            Message::Unexpected(kind) => *kind,
-        }
-    }
-}
-
-/// A Bind message; parameters are read in order through [`Bind::parameters`].
-#[derive(Debug)]
-pub struct Bind<'a> {
-    pub portal: &'a str,
-    pub statement: &'a str,
-    parameter_formats: Formats<'a>,
-    parameter_count: u16,
-    parameters: &'a [u8],
-    pub result_formats: Formats<'a>,
-}
-
-/// A function that is called by its number; arguments are read in order through
-/// [`FunctionCall::arguments`].
-#[derive(Debug)]
-pub struct FunctionCall<'a> {
-    pub function: Oid,
-    formats: Formats<'a>,
-    count: u16,
-    arguments: &'a [u8],
-    /// Whether the result is wanted in binary format.
-    pub binary: bool,
-}
-
-impl<'a> FunctionCall<'a> {
-    /// How many arguments it has.
-    pub fn argument_count(&self) -> usize {
-        usize::from(self.count)
-    }
-
-    /// Each argument's bytes (`None` for NULL) and whether they are in binary format. The lengths were
-    /// checked when the message was decoded.
-    pub fn arguments(&self) -> impl Iterator<Item = (Option<&'a [u8]>, bool)> + '_ {
-        let mut reader = Reader(self.arguments);
-        (0..self.argument_count())
-            .map(move |index| (reader.parameter().unwrap_or(None), self.formats.is_binary(index)))
-    }
-}
-
-/// Format codes as the protocol gives them: none (all text), one for all, or one each.
-#[derive(Clone, Copy, Debug)]
-pub struct Formats<'a>(&'a [u8]);
-
-impl Formats<'_> {
-    /// The number of codes given.
-    pub fn count(&self) -> usize {
-        self.0.len() / 2
-    }
-
-    fn code(&self, index: usize) -> u16 {
-        self.0.get(2 * index..2 * index + 2).map_or(0, |code| u16::from_be_bytes([code[0], code[1]]))
-    }
-
-    /// Whether value `index` is in binary format.
-    pub fn is_binary(&self, index: usize) -> bool {
-        self.code(if self.count() == 1 { 0 } else { index }) == 1
-    }
-
-    /// One flag for each of `width` values.
-    pub fn flags(&self, width: usize) -> Result<Vec<bool>, SqlError> {
-        if self.count() > 1 && self.count() != width {
-            return Err(violation(format!(
-                "bind message has {} result formats but query has {width} columns",
-                self.count()
-            )));
-        }
-        Ok((0..width).map(|index| self.is_binary(index)).collect())
-    }
-}
-
-impl<'a> Bind<'a> {
-    pub fn parameter_count(&self) -> usize {
-        usize::from(self.parameter_count)
-    }
-
-    /// Each parameter's bytes (`None` for NULL) and whether they are in binary format. The
-    /// lengths were checked when the message was decoded.
-    pub fn parameters(&self) -> impl Iterator<Item = (Option<&'a [u8]>, bool)> + '_ {
-        let mut reader = Reader(self.parameters);
-        (0..self.parameter_count()).map(move |index| {
-            let value = reader.parameter().unwrap_or(None);
-            (value, self.parameter_formats.is_binary(index))
-        })
-    }
-}
-
-impl<'a> Frame<'a> {
-    /// The message in this frame. An error leaves the connection in step: the frame's bounds
-    /// are known, only its content is wrong.
-    pub fn message(&self) -> Result<Message<'a>, SqlError> {
-        let mut reader = Reader(self.body);
-        let message = match self.kind {
-            b'Q' => Message::Query(reader.string()?),
-            b'P' => {
-                let (name, query) = (reader.string()?, reader.string()?);
-                let count = reader.u16()?;
-                let bytes = reader.bytes(4 * usize::from(count))?;
-                let types = bytes
-                    .chunks_exact(4)
-                    .map(|oid| Oid(u32::from_be_bytes([oid[0], oid[1], oid[2], oid[3]])));
-                Message::Parse { name, query, types: types.collect() }
-            }
-            b'B' => Message::Bind(reader.bind()?),
-            b'D' | b'C' => {
-                let target = match reader.u8()? {
-                    b'S' => Target::Statement,
-                    b'P' => Target::Portal,
-                    other => {
-                        let what = if self.kind == b'D' { "DESCRIBE" } else { "CLOSE" };
-                        return Err(violation(format!("invalid {what} message subtype {other}")));
-                    }
-                };
-                let name = reader.string()?;
-                if self.kind == b'D' {
-                    Message::Describe { target, name }
-                } else {
-                    Message::Close { target, name }
-                }
-            }
-            b'E' => {
-                let portal = reader.string()?;
-                let rows = reader.u32()? as i32;
-                Message::Execute { portal, rows_max: usize::try_from(rows).unwrap_or(0) }
-            }
-            b'H' => Message::Flush,
-            b'S' => Message::Sync,
-            b'X' => return Ok(Message::Terminate),
-            b'd' => return Ok(Message::CopyData(self.body)),
-            b'c' => Message::CopyDone,
-            b'f' => Message::CopyFail(reader.string()?),
-            b'F' => Message::FunctionCall(reader.function_call()?),
-            other => return Ok(Message::Unexpected(other)),
-        };
-        if reader.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
-    }
-}
-
-/// Reads fields off the front of a body, checking each bound.
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], SqlError> {
-        let (head, tail) =
-            self.0.split_at_checked(count).ok_or_else(|| violation("insufficient data left in message"))?;
-        self.0 = tail;
-        Ok(head)
-    }
-
-    fn u8(&mut self) -> Result<u8, SqlError> {
-        self.bytes(1).map(|bytes| bytes[0])
-    }
-
-    fn u16(&mut self) -> Result<u16, SqlError> {
-        self.bytes(2).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
-    }
-
-    fn u32(&mut self) -> Result<u32, SqlError> {
-        self.bytes(4).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
-    }
-
-    fn string(&mut self) -> Result<&'a str, SqlError> {
-        let end = self
-            .0
-            .iter()
-            .position(|byte| *byte == 0)
-            .ok_or_else(|| violation("invalid string in message"))?;
-        let text = &self.0[..end];
-        self.0 = &self.0[end + 1..];
-        utf8(text)
-    }
-
-    fn formats(&mut self) -> Result<Formats<'a>, SqlError> {
-        let count = self.u16()?;
-        let formats = Formats(self.bytes(2 * usize::from(count))?);
-        match (0..formats.count()).map(|index| formats.code(index)).find(|code| *code > 1) {
-            Some(code) => Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("unsupported format code: {code}"),
-            )),
-            None => Ok(formats),
-        }
-    }
-
-    fn parameter(&mut self) -> Result<Option<&'a [u8]>, SqlError> {
-        match self.u32()? as i32 {
-            -1 => Ok(None),
-            length => {
-                let length =
-                    usize::try_from(length).map_err(|_| violation("insufficient data left in message"))?;
-                self.bytes(length).map(Some)
-            }
-        }
-    }
-
-    fn function_call(&mut self) -> Result<FunctionCall<'a>, SqlError> {
-        let function = Oid(self.u32()?);
-        let formats = self.formats()?;
-        let count = self.u16()?;
-        let before = self.0;
-        for _ in 0..count {
-            self.parameter()?;
-        }
-        let arguments = &before[..before.len() - self.0.len()];
-        let given = formats.count();
-        if given > 1 && given != usize::from(count) {
-            return Err(violation(format!(
-                "function call message contains {given} argument formats but {count} arguments"
-            )));
-        }
-        let binary = match self.u16()? {
-            0 => false,
-            1 => true,
-            code => {
-                return Err(SqlError::new(
-                    SqlState::INVALID_PARAMETER_VALUE,
-                    format!("unsupported format code: {code}"),
-                ));
-            }
-        };
-        Ok(FunctionCall { function, formats, count, arguments, binary })
-    }
-
-    fn bind(&mut self) -> Result<Bind<'a>, SqlError> {
-        let (portal, statement) = (self.string()?, self.string()?);
-        let parameter_formats = self.formats()?;
-        let parameter_count = self.u16()?;
-        let before = self.0;
-        for _ in 0..parameter_count {
-            self.parameter()?;
-        }
-        let parameters = &before[..before.len() - self.0.len()];
-        let given = parameter_formats.count();
-        if given > 1 && given != usize::from(parameter_count) {
-            return Err(violation(format!(
-                "bind message has {given} parameter formats but {parameter_count} parameters"
-            )));
-        }
-        let result_formats = self.formats()?;
-        Ok(Bind { portal, statement, parameter_formats, parameter_count, parameters, result_formats })
-    }
-}
-
-/// Client text as UTF-8, or PostgreSQL's 22021 naming the first bad sequence.
-pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    let invalid = |bad: &[u8]| {
-        let shown: Vec<String> = bad.iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
-        )
-    };
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let start = error.valid_up_to();
-        let length = error.error_len().unwrap_or(bytes.len() - start).max(1);
-        invalid(&bytes[start..start + length])
-    })?;
-    if bytes.contains(&0) { Err(invalid(&[0])) } else { Ok(text) }
 }
 
 #[cfg(test)]
@@ -493,23 +187,6 @@ mod tests {
         let mut input = Input::new(1 << 20);
         input.append(bytes);
         input
-    }
-
-    #[test]
-    fn a_bind_message_gives_back_its_parameters() {
-        let mut body = b"portal\0statement\0".to_vec();
-        body.extend([0, 1, 0, 1]); // all parameters binary
-        body.extend([0, 2]);
-        body.extend([0, 0, 0, 2, 7, 8]);
-        body.extend([255, 255, 255, 255]);
-        body.extend([0, 0]);
-        let input = input(&framed(b'B', &body));
-        let (frame, consumed) = input.frame().unwrap().unwrap();
-        assert_eq!(consumed, body.len() + 5);
-        let Message::Bind(bind) = frame.message().unwrap() else { panic!("not a Bind") };
-        assert_eq!((bind.portal, bind.statement), ("portal", "statement"));
-        let parameters: Vec<_> = bind.parameters().collect();
-        assert_eq!(parameters, vec![(Some(&[7u8, 8][..]), true), (None, true)]);
     }
 
     #[test]
@@ -542,47 +219,11 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_of_a_message_is_an_error_and_never_a_panic() {
-        let mut bind = b"p\0s\0".to_vec();
-        bind.extend([0, 1, 0, 1, 0, 1, 0, 0, 0, 4, 1, 2, 3, 4, 0, 1, 0, 0]);
-        let mut parse = b"name\0SELECT 1\0".to_vec();
-        parse.extend([0, 1, 0, 0, 0, 23]);
-        let execute = b"p\0\0\0\0\x05".to_vec();
-        for (kind, body) in [(b'B', bind), (b'P', parse), (b'E', execute), (b'D', b"Sname\0".to_vec())] {
-            assert!(Frame { kind, body: &body }.message().is_ok());
-            for length in 0..body.len() {
-                let error = Frame { kind, body: &body[..length] }.message().unwrap_err();
-                assert_eq!(error.state(), SqlState::PROTOCOL_VIOLATION, "{} at {length}", kind as char);
-            }
-            let mut longer = body.clone();
-            longer.push(0);
-            assert!(Frame { kind, body: &longer }.message().is_err());
-        }
-    }
-
-    #[test]
-    fn negative_parameter_lengths_and_counts_are_refused() {
-        let mut body = b"\0\0".to_vec();
-        body.extend([0, 0, 0, 1, 255, 255, 255, 254, 0, 0]);
-        assert!(Frame { kind: b'B', body: &body }.message().is_err());
-        let mut body = b"\0\0".to_vec();
-        body.extend([0, 0, 255, 255]);
-        assert!(Frame { kind: b'B', body: &body }.message().is_err());
-    }
-
-    #[test]
     fn bad_lengths_and_types_desynchronize() {
         assert!(input(&[b'Q', 0, 0, 0, 3]).frame().is_err());
         assert!(input(&[b'Q', 0x7f, 0, 0, 0]).frame().is_err());
         assert!(input(&[b'S', 0, 0, 0x40, 0]).frame().is_err());
         assert!(input(&[b'z', 0, 0, 0, 4]).frame().is_err());
         assert!(input(&[b'Q', 0, 0, 0, 9, b'a']).frame().unwrap().is_none());
-    }
-
-    #[test]
-    fn invalid_utf8_is_22021() {
-        let error = Frame { kind: b'Q', body: b"SELECT '\xff'\0" }.message().unwrap_err();
-        assert_eq!(error.state(), SqlState::CHARACTER_NOT_IN_REPERTOIRE);
-        assert_eq!(error.message(), "invalid byte sequence for encoding \"UTF8\": 0xff");
     }
 }

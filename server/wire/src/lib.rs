@@ -1,6 +1,7 @@
 //! The PostgreSQL frontend/backend protocol, version 3.0 (PostgreSQL 15, chapter 55).
 //!
-//! - [`frame`]   bytes from a client to messages: bounds are checked before anything is read
+//! - [`frame`]   bytes from a client to messages: bounds are checked before anything is read; [`message`] what is
+//!   in them
 //! - [`startup`] the untyped packets that open a connection
 //! - [`socket`]  a connection, over TCP or a Unix socket alike, encrypted or not
 //! - [`tls`]     its encryption, and what is known of it
@@ -14,6 +15,7 @@
 //! the client has really sent.
 
 pub mod frame;
+pub mod message;
 pub mod output;
 pub mod socket;
 pub mod startup;

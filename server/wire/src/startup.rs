@@ -2,7 +2,8 @@
 
 use archipel_sql::error::{SqlError, SqlState};
 
-use super::frame::{SMALL_MESSAGE_BYTES_MAX, utf8};
+use super::frame::SMALL_MESSAGE_BYTES_MAX;
+use super::message::utf8;
 
 /// The newest minor version of protocol 3 that is spoken: 3.2 brought longer cancel keys.
 pub const MINOR_VERSION_MAX: u16 = 2;

@@ -30,7 +30,8 @@ use crate::run::load::Rows;
 use crate::session::Session;
 use crate::session::protocol::connection::Flow;
 use crate::statement::{Prepared, RowPlan};
-use crate::wire::frame::Message;
+use crate::wire::frame::Frame;
+use crate::wire::message::Message;
 use crate::wire::output::Severity;
 
 /// A COPY up to this many bytes is one transaction, and a larger one's first batch.
@@ -188,28 +189,21 @@ impl Session {
     }
 
     /// A message while COPY takes data.
-    pub(in crate::session) async fn copy_message(&mut self, message: Message<'_>) -> Flow {
-        let result = match message {
-            Message::CopyData(data) => self.copy_data(data).await,
-            Message::CopyDone => {
+    /// A message to a COPY that takes rows.
+    pub(in crate::session) async fn copy_message(&mut self, frame: Frame<'_>) -> Flow {
+        let result = match frame.kind {
+            b'd' => self.copy_data(frame.body).await,
+            b'c' => {
                 let result = self.copy_done().await;
                 if result.is_ok() {
                     return self.copy_finished().await;
                 }
                 result
             }
-            Message::CopyFail(reason) => {
-                let message = format!("COPY from stdin failed: {reason}");
-                Err(self.at_next_line(SqlError::new(SqlState::QUERY_CANCELED, message)))
-            }
+            b'f' => Err(self.told_to_fail(frame)),
             // The client may send Flush or Sync here, as PostgreSQL allows.
-            Message::Flush | Message::Sync => Ok(()),
-            Message::Terminate => return Flow::Close,
-            other => {
-                let message =
-                    format!("unexpected message type 0x{:02X} during COPY from stdin", other.kind());
-                return self.lose_step(SqlError::new(SqlState::PROTOCOL_VIOLATION, message)).await;
-            }
+            b'H' | b'S' => Ok(()),
+            kind => return self.lose_step(kind).await,
         };
         match result {
             Err(error) => self.fail_copy(error).await,
@@ -219,6 +213,17 @@ impl Session {
         Flow::Continue
     }
 
+    /// The error of CopyFail.
+    fn told_to_fail(&self, frame: Frame<'_>) -> SqlError {
+        self.at_next_line(match frame.message() {
+            Ok(Message::CopyFail(reason)) => {
+                SqlError::new(SqlState::QUERY_CANCELED, format!("COPY from stdin failed: {reason}"))
+            }
+            Ok(_) => SqlError::internal("CopyFail is another message"),
+            Err(error) => error,
+        })
+    }
+
     /// An error between the rows of a COPY.
     fn at_next_line(&self, mut error: SqlError) -> SqlError {
         error.fields_mut().context = self.copy_in.as_ref().map(|copy| copy.decoder.next_place());
@@ -226,8 +231,9 @@ impl Session {
     }
 
     /// Ends the session of a client that sends what no COPY takes: nobody knows where its data ends.
-    async fn lose_step(&mut self, error: SqlError) -> Flow {
-        let error = self.at_next_line(error);
+    pub(in crate::session) async fn lose_step(&mut self, kind: u8) -> Flow {
+        let message = format!("unexpected message type 0x{kind:02X} during COPY from stdin");
+        let error = self.at_next_line(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
         let error = self.copy_failed(error).await;
         self.timer = None;
         self.abandon_copy();

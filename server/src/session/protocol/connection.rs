@@ -17,7 +17,7 @@ use std::time::Duration;
 use archipel_engine::id::Epoch;
 use archipel_planner::ddl::database::undefined_database;
 use archipel_sql::error::{SqlError, SqlState};
-use archipel_sql::{interrupt, memory, stack};
+use archipel_sql::{interrupt, memory};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 
@@ -35,7 +35,7 @@ use crate::session::transaction::Transaction;
 use crate::session::{Session, role, role_setting};
 use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
-use crate::wire::frame::{Desynchronized, Input, Message};
+use crate::wire::frame::Input;
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::{Socket, Transport};
 
@@ -321,11 +321,7 @@ impl Session {
             match input.frame() {
                 Ok(Some((frame, length))) => {
                     let rest = &input.pending()[length..];
-                    let handled_now = match frame.message() {
-                        Ok(message) => AssertUnwindSafe(self.message(message, rest)).catch_unwind().await,
-                        Err(error) => Ok(self.malformed(frame.kind, &error).await),
-                    };
-                    let flow = match handled_now {
+                    let flow = match AssertUnwindSafe(self.frame(frame, rest)).catch_unwind().await {
                         Ok(flow) => flow,
                         // Nobody knows what it has left: the client is told, and the session ends as
                         // others do, with its socket and what it holds.
@@ -352,9 +348,8 @@ impl Session {
                         self.refuse_message(kind, error).await;
                     }
                 }
-                Err(Desynchronized(error)) => {
-                    self.output.report(Severity::Fatal, &error);
-                    self.flush().await;
+                Err(desynchronized) => {
+                    self.lose_frames(desynchronized).await;
                     return Done::Ended;
                 }
             }
@@ -457,102 +452,6 @@ impl Session {
             )
         };
         ((limit_ms > 0).then(|| Duration::from_millis(limit_ms)), state, message)
-    }
-
-    /// A message whose bounds were known and whose content was not: an error as for any
-    /// statement, and the session goes on.
-    async fn malformed(&mut self, kind: u8, error: &SqlError) -> Flow {
-        match kind {
-            b'Q' | b'F' => {
-                self.fail(error).await;
-                self.finish_query().await;
-            }
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if !self.skip_until_sync => {
-                self.refuse(error.clone()).await;
-            }
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => {}
-            b'S' => {
-                self.fail(error).await;
-                self.skip_until_sync = false;
-                self.finish_query().await;
-            }
-            _ => {
-                self.output.error(error);
-                self.flush().await;
-            }
-        }
-        Flow::Continue
-    }
-
-    /// A message that there is no memory for: an error like any other of that message.
-    async fn refuse_message(&mut self, kind: u8, error: SqlError) {
-        if self.copy_in.is_some() {
-            self.fail_copy(error).await;
-        } else if kind != b'd' {
-            self.malformed(kind, &error).await;
-        }
-    }
-
-    async fn message(&mut self, message: Message<'_>, rest: &[u8]) -> Flow {
-        stack::set_depth(self.settings.effective().stack_depth_kb);
-        if self.copy_in.is_some() {
-            let flow = self.copy_message(message).await;
-            self.stop_timer();
-            return flow;
-        }
-        match message {
-            Message::Terminate => return Flow::Close,
-            Message::Sync => {
-                self.skip_until_sync = false;
-                self.sync().await;
-                self.stop_timer();
-            }
-            // After a failed COPY the client's data may still be underway.
-            Message::CopyData(_) | Message::CopyDone | Message::CopyFail(_) => {}
-            Message::Flush => {
-                if self.has_put_off()
-                    && let Err(error) = self.run_apart().await
-                {
-                    self.refuse(error).await;
-                }
-                self.flush().await;
-            }
-            _ if self.skip_until_sync => {}
-            Message::Query(text) => {
-                self.simple_query(text).await;
-                self.stop_timer();
-            }
-            Message::FunctionCall(call) => {
-                self.function_call(&call).await;
-                self.stop_timer();
-            }
-            Message::Unexpected(_) => {
-                self.fail(&SqlError::unsupported("password messages now")).await;
-                self.flush().await;
-                return Flow::Close;
-            }
-            extended => {
-                if let Err(error) = self.extended(extended, rest).await {
-                    self.refuse(error).await;
-                } else if self.copy_in.is_some() {
-                    // The client waits to be asked for the data before it sends any.
-                    self.flush().await;
-                } else {
-                    self.flush_early().await;
-                }
-            }
-        }
-        Flow::Continue
-    }
-
-    /// Tells the error of a message of the extended protocol, at once: clients wait for it before
-    /// they send Sync. What comes until then is skipped.
-    pub(in crate::session) async fn refuse(&mut self, error: SqlError) {
-        self.timer = None;
-        let error = self.first_error(error).await;
-        self.fail(&error).await;
-        self.skip_until_sync = true;
-        self.flush().await;
     }
 
     /// ReadyForQuery, and everything leaves.

@@ -20,7 +20,7 @@ use crate::session::host::PreparedByName;
 use crate::statement::planning::Planning;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Prepared};
-use crate::wire::frame::{Bind, Message, Target};
+use crate::wire::message::{Bind, Message, Target};
 
 /// The parameters of a Bind message, by their types.
 fn decode_all<'b>(
@@ -152,6 +152,7 @@ impl Session {
 
     async fn bind(&mut self, bind: &Bind<'_>) -> Result<(), SqlError> {
         let prepared = self.current(bind.statement).await?;
+        bind.head.clone()?;
         if bind.parameter_count() != prepared.params.len() {
             return Err(SqlError::new(
                 SqlState::PROTOCOL_VIOLATION,
@@ -167,6 +168,14 @@ impl Session {
         if matches!(prepared.body, Body::Empty) && self.in_failed_transaction() {
             return Err(failed_transaction());
         }
+        let is_taken = self.portals.contains_key(bind.portal) || self.cursors.has(bind.portal);
+        if !bind.portal.is_empty() && is_taken {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_CURSOR,
+                format!("cursor \"{}\" already exists", bind.portal),
+            ));
+        }
+        bind.values.clone()?;
         let host = self.host();
         // Only texts may say `now`, whose time is asked for.
         let says = bind.parameters().any(|(value, binary)| value.is_some() && !binary);
@@ -188,11 +197,6 @@ impl Session {
         if bind.portal.is_empty() {
             self.drop_unnamed_portal();
             self.unnamed_portal = Some(portal);
-        } else if self.portals.contains_key(bind.portal) || self.cursors.has(bind.portal) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_CURSOR,
-                format!("cursor \"{}\" already exists", bind.portal),
-            ));
         } else {
             memory::require(size_of::<Portal>(), "PortalContext")?;
             (portal.at, portal.number) = (now(), self.cursors.number());

@@ -16,7 +16,7 @@ use crate::run::statement::RowsLeave;
 use crate::session::Session;
 use crate::statement::Body;
 use crate::statement::prepare::failed_transaction;
-use crate::wire::frame::{self, FunctionCall};
+use crate::wire::message::{self, FunctionCall};
 
 impl Session {
     pub(super) async fn function_call(&mut self, call: &FunctionCall<'_>) {
@@ -51,7 +51,7 @@ impl Session {
                             || format!("incorrect binary data format in function argument {}", place + 1);
                         io::placed(error, message)
                     })?,
-                    Some(bytes) => io::text_in(frame::utf8(bytes)?, *ty, &context)?,
+                    Some(bytes) => io::text_in(message::utf8(bytes)?, *ty, &context)?,
                 });
             }
         }

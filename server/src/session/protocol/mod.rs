@@ -1,7 +1,7 @@
 //! The protocol's two ways to say something, and what lies between a socket and a statement.
 //!
-//! - [`connection`] the loop: bytes in, messages handled in order, replies out; [`startup_settings`] what a session
-//!   begins with
+//! - [`connection`] the loop: bytes in, messages handled in order, replies out; [`dispatch`] which message may come
+//!   when; [`startup_settings`] what a session begins with
 //! - [`simple`]     the simple query protocol: scripts
 //! - [`extended`]   Parse, Bind, Describe, Execute, Close; [`describe`] what Describe answers; [`fastpath`] function calls
 //! - [`pipeline`]   statements that wait for Sync, and run as one
@@ -9,6 +9,7 @@
 
 pub mod connection;
 mod describe;
+mod dispatch;
 mod extended;
 mod fastpath;
 pub(super) mod pipeline;
