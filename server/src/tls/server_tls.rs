@@ -19,7 +19,7 @@ pub struct ServerTls {
     /// `None`: it is off.
     now: ArcSwapOption<TlsContext>,
     /// Room for handshakes that compute.
-    computing: Semaphore,
+    computing: Arc<Semaphore>,
     /// Where they do.
     threads: Threads,
 }
@@ -42,7 +42,7 @@ impl ServerTls {
     fn with(context: Option<TlsContext>, handshakes_max: usize) -> ServerTls {
         ServerTls {
             now: ArcSwapOption::from(context.map(Arc::new)),
-            computing: Semaphore::new(handshakes_max),
+            computing: Arc::new(Semaphore::new(handshakes_max)),
             threads: Threads::new("handshake", heap::settle_at_end),
         }
     }
@@ -69,7 +69,12 @@ impl ServerTls {
         &self,
         step: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, String> {
-        let _room = self.computing.acquire().await.map_err(|error| error.to_string())?;
+        let room = self.computing.clone().acquire_owned().await.map_err(|error| error.to_string())?;
+        // A client that goes meanwhile gives its room back when the step is done, and no sooner.
+        let step = move || {
+            let _room = room;
+            step()
+        };
         let computed = self.threads.begin(step).map_err(|error| error.to_string())?;
         computed.await.map_err(|error| error.to_string())
     }
