@@ -18,7 +18,7 @@
 //! - [`threads`]    threads beside the executors
 //! - [`memory`]     how much the server may take, and a watch over it
 //! - [`http`]       health, metrics, the live page
-//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves; [`clock`] what time it is
+//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves; [`clock`] what time it is; [`regular_file`] files that settings name
 //!
 //! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
 
@@ -41,6 +41,7 @@ pub mod listen;
 pub mod memory;
 pub mod notifications;
 pub mod outbox;
+mod regular_file;
 pub mod replies;
 pub mod run;
 pub mod server;

@@ -9,6 +9,10 @@ use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
 
 use super::error::TlsError;
+use crate::regular_file;
+
+/// Bytes of one file: lists of what an authority has revoked are the longest.
+const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Rights that the file of a key of our own may not give, and one of root's.
 const NOT_FOR_OWN: u32 = 0o077;
@@ -74,7 +78,7 @@ fn check_access(path: &Path, facts: &Metadata) -> Result<(), TlsError> {
 }
 
 fn read(path: &Path, what: &str) -> Result<Vec<u8>, TlsError> {
-    std::fs::read(path)
+    regular_file::read(path, FILE_BYTES_MAX)
         .map_err(|error| TlsError(format!("could not load {what} \"{}\": {error}", path.display())))
 }
 
