@@ -11,8 +11,10 @@ use archipel_sql::catalog::Catalog;
 
 use super::rules::Rules;
 
-const VARIABLE: &str = "ARCHIPEL_PASSWORD";
-const FILE_VARIABLE: &str = "ARCHIPEL_PASSWORD_FILE";
+/// The environment variable that holds it.
+pub const VARIABLE: &str = "ARCHIPEL_PASSWORD";
+/// The one that names a file that does.
+pub const FILE_VARIABLE: &str = "ARCHIPEL_PASSWORD_FILE";
 
 /// Bytes of the file.
 const FILE_BYTES_MAX: u64 = 64 << 10;

@@ -10,6 +10,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::server_file::file_error;
 use super::stop::StopCheck;
+use crate::authentication::first_password;
 
 /// What a program that has to end before its time has to do so, before it is killed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -51,6 +52,9 @@ impl Program {
     fn start(command: &str, input: Stdio, output: Stdio) -> Result<Program> {
         let started = Command::new("/bin/sh")
             .args(["-c", command])
+            // Of the server's environment it has no need of the secrets.
+            .env_remove(first_password::VARIABLE)
+            .env_remove(first_password::FILE_VARIABLE)
             .stdin(input)
             .stdout(output)
             .stderr(Stdio::inherit())
