@@ -12,6 +12,8 @@ pub enum Context {
     Server,
     /// There too, and with ALTER SYSTEM; taken up while the server runs.
     Reload,
+    /// The same, for sessions that begin; a superuser's client may say otherwise as it connects.
+    SuperuserBackend,
     /// Any session of a superuser.
     Superuser,
     /// Any session.
@@ -25,6 +27,7 @@ impl Context {
             Context::Internal => "internal",
             Context::Server => "postmaster",
             Context::Reload => "sighup",
+            Context::SuperuserBackend => "superuser-backend",
             Context::Superuser => "superuser",
             Context::User => "user",
         }
@@ -92,7 +95,7 @@ const LOGGING: &str = "Reporting and Logging";
 const STATISTICS: &str = "Statistics";
 const OURS: &str = "Archipel";
 
-use Context::{Internal, Reload, Server, Superuser, User};
+use Context::{Internal, Reload, Server, Superuser, SuperuserBackend, User};
 
 /// The version of PostgreSQL whose behaviour this server follows.
 pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");
@@ -216,8 +219,8 @@ pub static SETTINGS: &[Setting] = &[
     setting("lc_time", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting date and time values."),
     setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the address to listen to."),
     setting("lock_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any wait for a lock."),
-    setting("log_connections", Kind::Bool, Reload, "off", LOGGING, "Logs each successful connection."),
-    setting("log_disconnections", Kind::Bool, Reload, "off", LOGGING, "Logs end of a session, including duration."),
+    setting("log_connections", Kind::Bool, SuperuserBackend, "off", LOGGING, "Logs each successful connection."),
+    setting("log_disconnections", Kind::Bool, SuperuserBackend, "off", LOGGING, "Logs end of a session, including duration."),
     setting("log_min_duration_statement", LOGGED_FROM, Superuser, "-1", LOGGING, "Sets the minimum execution time above which all statements will be logged; -1 logs none."),
     setting("maintenance_work_mem", Kind::Integer { min: 1024, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the maximum memory to be used for maintenance operations."),
     setting("max_connections", count(1, 100_000), Server, "1000", CONNECT, "Sets the maximum number of concurrent connections."),
