@@ -160,9 +160,10 @@ pub struct Front {
 }
 
 impl Front {
-    /// Accepts clients of a listening socket, in the current runtime, until the task is dropped.
-    pub async fn serve(self: Arc<Self>, listener: Socket) {
-        let lobby = Lobby::new();
+    /// Accepts clients of a listening socket, one of so many, in the current runtime, until the task is
+    /// dropped.
+    pub async fn serve(self: Arc<Self>, listener: Socket, listeners: usize) {
+        let lobby = Lobby::one_of(listeners);
         loop {
             lobby.room().await;
             match listener.accept().await {

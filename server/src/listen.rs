@@ -1,4 +1,4 @@
-//! Where clients come in: TCP addresses, and Unix sockets as PostgreSQL has them.
+//! Where clients come in: TCP addresses ([`addresses`]), and Unix sockets as PostgreSQL has them.
 //!
 //! A Unix socket is the file `.s.PGSQL.PORT` in a directory of `unix_socket_directories`, beside a
 //! lock file with the server's process number. Who may come in through it the file's rights say
@@ -7,12 +7,15 @@
 //! ask. A socket whose owner is gone is replaced; one whose owner lives is left alone, a PostgreSQL server's
 //! too, which writes and honours the same lock files. Both files go when the server stops.
 
+mod addresses;
+
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+pub use addresses::ListenAddresses;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// Connections the kernel may hold for us.
@@ -28,6 +31,8 @@ pub enum ListenError {
     AddressInUse { address: SocketAddr },
     #[error("cannot listen on {address}: {source}")]
     Address { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on \"{name}\": {reason}")]
+    Unresolved { name: String, reason: String },
     #[error("cannot listen on the Unix socket \"{}\": it is in use by another server{}", path.display(), owner.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     SocketInUse { path: PathBuf, owner: Option<i32> },
     #[error("cannot listen on the Unix socket \"{}\": {source}", path.display())]
@@ -44,6 +49,10 @@ pub fn tcp(address: SocketAddr) -> Result<Socket, ListenError> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         // A restart need not wait for connections of the last run to fade.
         socket.set_reuse_address(true)?;
+        // One socket for each family, as in PostgreSQL: all addresses are two sockets.
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;

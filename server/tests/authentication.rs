@@ -447,6 +447,49 @@ async fn a_file_that_speaks_of_other_machines_is_enough_to_listen() {
     server.launch(&["listen_addresses=0.0.0.0"]);
 }
 
+/// Every address is looked at, wherever in the list it stands.
+#[tokio::test]
+async fn one_of_several_addresses_beyond_loopback_is_enough_to_be_refused() {
+    let mut server = started().await;
+    server.stop();
+    for list in ["*", "::", "127.0.0.1,0.0.0.0", "localhost, ::"] {
+        let mut command = server.command(server.port);
+        let refused = command.args(["--set", &format!("listen_addresses={list}")]).output().expect("it runs");
+        let text = String::from_utf8_lossy(&refused.stderr);
+        if text.contains("cannot listen on [::]") && list == "::" {
+            skipped("listening on ::, where there is no IPv6");
+            continue;
+        }
+        assert_eq!(refused.status.code(), Some(2), "{list}: {text}");
+        assert!(text.contains("refusing to listen on"), "{list}: {text}");
+    }
+    server.launch(&["listen_addresses=127.0.0.2,localhost"]);
+    let house = House::of(server).await;
+    for host in ["127.0.0.1", "127.0.0.2"] {
+        let visit = Visit { host, user: "archipel", password: "x" };
+        assert_eq!(told(connect(&house.server, &visit).await), "ok", "{host}");
+    }
+    let row = house.admin.query_one("SHOW listen_addresses", &[]).await.unwrap();
+    assert_eq!(row.get::<_, &str>(0), "127.0.0.2,localhost");
+    let port = house.admin.query_one("SELECT inet_server_port()", &[]).await.unwrap();
+    assert_eq!(port.get::<_, Option<i32>>(0), None, "a Unix socket has none");
+}
+
+/// Without any address there are the Unix sockets still.
+#[tokio::test]
+async fn no_address_leaves_the_unix_sockets() {
+    let mut server = started().await;
+    server.stop();
+    server.launch(&["listen_addresses="]);
+    let house = House::of(server).await;
+    assert!(house.enter("archipel", "x").await.contains("refused"));
+    let mut nowhere = house.server.command(0);
+    let none = ["--set", "listen_addresses=", "--set", "unix_socket_directories="];
+    let refused = nowhere.args(none).output().expect("the binary runs");
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(1) && text.contains("no socket created for listening"), "{text}");
+}
+
 #[tokio::test]
 async fn the_reason_is_for_the_log_alone() {
     let mut server = started().await;

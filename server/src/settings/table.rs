@@ -217,7 +217,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("lc_monetary", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting monetary amounts."),
     setting("lc_numeric", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting numbers."),
     setting("lc_time", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting date and time values."),
-    setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the address to listen to."),
+    setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the host name or IP address(es) to listen to."),
     setting("lock_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any wait for a lock."),
     setting("log_connections", Kind::Bool, SuperuserBackend, "off", LOGGING, "Logs each successful connection."),
     setting("log_disconnections", Kind::Bool, SuperuserBackend, "off", LOGGING, "Logs end of a session, including duration."),
