@@ -452,7 +452,7 @@ async fn a_file_that_speaks_of_other_machines_is_enough_to_listen() {
 async fn one_of_several_addresses_beyond_loopback_is_enough_to_be_refused() {
     let mut server = started().await;
     server.stop();
-    for list in ["*", "::", "127.0.0.1,0.0.0.0", "localhost, ::"] {
+    for list in ["*", "::", "127.0.0.1,0.0.0.0"] {
         let mut command = server.command(server.port);
         let refused = command.args(["--set", &format!("listen_addresses={list}")]).output().expect("it runs");
         let text = String::from_utf8_lossy(&refused.stderr);

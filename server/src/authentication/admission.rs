@@ -15,7 +15,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::exchange::{Exchange, Failure, SASL_BYTES_MAX, initial_data, mechanism, violation};
-use super::hba::{ClientCertificateCheck, HbaLine, Method};
+use super::hba::{ClientCertificateCheck, ClientName, HbaLine, Method};
 use super::host_name::HostName;
 use super::ident;
 use super::names::names_of;
@@ -213,7 +213,10 @@ impl Case<'_> {
     /// That the name in its certificate may come in as the role (CheckCertAuth).
     fn certified_name(&self, line: &HbaLine, rules: &Rules) -> Doubt {
         let certificate = self.stranger.socket.tls().and_then(|tls| tls.client.as_ref());
-        let name = certificate.and_then(|certificate| certificate.common_name.as_deref());
+        let name = certificate.and_then(|certificate| match line.client_name {
+            ClientName::Common => certificate.common_name.as_deref(),
+            ClientName::Distinguished => Some(certificate.distinguished_name.as_str()),
+        });
         match name.filter(|name| !name.is_empty()) {
             Some(name) => ident::check(&rules.ident, line.map.as_deref(), name, &self.applicant.user).err(),
             None => Some("client certificate contains no user name".to_owned()),

@@ -6,7 +6,7 @@ use arc_swap::ArcSwapOption;
 use archipel_engine::heap;
 use tokio::sync::Semaphore;
 
-use super::context::{self, TlsContext};
+use super::context::{self, Moment, TlsContext};
 use super::error::TlsError;
 use crate::config::Config;
 use crate::threads::Threads;
@@ -36,7 +36,7 @@ impl ServerTls {
     pub fn start(config: &Config) -> Result<ServerTls, TlsError> {
         check_settings(config)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(ServerTls::with(context::read(config)?, cores.div_ceil(2).min(HANDSHAKES_MAX)))
+        Ok(ServerTls::with(context::read(config, Moment::Start)?, cores.div_ceil(2).min(HANDSHAKES_MAX)))
     }
 
     fn with(context: Option<TlsContext>, handshakes_max: usize) -> ServerTls {
@@ -49,7 +49,7 @@ impl ServerTls {
 
     /// As a reload's configuration says it; the old one stays if that cannot be. Reads files.
     pub fn reload(&self, config: &Config) {
-        match context::read(config) {
+        match context::read(config, Moment::Reload) {
             Ok(context) => self.now.store(context.map(Arc::new)),
             Err(error) => {
                 tracing::error!("{error}");
