@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::listen::ListenAddresses;
+use crate::listen_addresses::ListenAddresses;
 use crate::memory::machine_bytes;
 use crate::settings::live::AUTO_FILE;
 use crate::settings::session::defaults;
@@ -27,6 +27,10 @@ pub const HTTP_DEFAULT: &str = "127.0.0.1:8432";
 pub const HBA_FILE: &str = "pg_hba.conf";
 /// Who may come in as whom, in the data directory unless `ident_file` says otherwise.
 pub const IDENT_FILE: &str = "pg_ident.conf";
+
+/// The environment variables with the superuser's first password, and with the name of a file that holds it:
+/// programs that the server starts have no need of them.
+pub const PASSWORD_VARIABLES: [&str; 2] = ["ARCHIPEL_PASSWORD", "ARCHIPEL_PASSWORD_FILE"];
 
 /// The path from the root, for whoever asks later or from elsewhere.
 pub fn absolute(path: PathBuf) -> PathBuf {

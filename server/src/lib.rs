@@ -4,7 +4,7 @@
 //!
 //! - [`cli`], [`config`], [`settings`]  how a server is told what to be
 //! - [`server`]     start, recovery, shutdown; what all threads share
-//! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors; [`tls`] its handshakes; [`authentication`] who they are
+//! - [`listen`]     TCP addresses ([`listen_addresses`]) and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors; [`tls`] its handshakes; [`authentication`] who they are
 //! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`core_change`] what happens when cores come and go
 //! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
@@ -38,6 +38,7 @@ pub mod front;
 pub mod functions;
 pub mod http;
 pub mod listen;
+pub mod listen_addresses;
 pub mod memory;
 pub mod notifications;
 pub mod outbox;

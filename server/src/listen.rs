@@ -1,4 +1,4 @@
-//! Where clients come in: TCP addresses ([`addresses`]), and Unix sockets as PostgreSQL has them.
+//! Where clients come in: TCP addresses, and Unix sockets as PostgreSQL has them.
 //!
 //! A Unix socket is the file `.s.PGSQL.PORT` in a directory of `unix_socket_directories`, beside a
 //! lock file with the server's process number. Who may come in through it the file's rights say
@@ -7,15 +7,12 @@
 //! ask. A socket whose owner is gone is replaced; one whose owner lives is left alone, a PostgreSQL server's
 //! too, which writes and honours the same lock files. Both files go when the server stops.
 
-mod addresses;
-
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-pub use addresses::ListenAddresses;
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 /// Connections the kernel may hold for us.

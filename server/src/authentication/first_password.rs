@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use archipel_sql::catalog::Catalog;
 
 use super::rules::Rules;
+use crate::config::PASSWORD_VARIABLES;
 
-/// The environment variable that holds it.
-pub const VARIABLE: &str = "ARCHIPEL_PASSWORD";
-/// The one that names a file that does.
-pub const FILE_VARIABLE: &str = "ARCHIPEL_PASSWORD_FILE";
+const VARIABLE: &str = PASSWORD_VARIABLES[0];
+const FILE_VARIABLE: &str = PASSWORD_VARIABLES[1];
 
 /// Bytes of the file.
 const FILE_BYTES_MAX: u64 = 64 << 10;

@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use super::error::TlsError;
-use crate::authentication::first_password;
+use crate::config::PASSWORD_VARIABLES;
 
 /// What the program may show to whoever types it (`%p`).
 const PROMPT: &str = "Enter PEM pass phrase:";
@@ -31,18 +31,13 @@ pub(super) fn told_by(command: &str) -> Result<Vec<u8>, TlsError> {
 
 fn told_within(limit: Duration, command: &str) -> Result<Vec<u8>, TlsError> {
     let failed = |what: &str| TlsError(format!("ssl_passphrase_command {what}"));
-    let mut program = Program(
-        Command::new("/bin/sh")
-            .args(["-c", &filled_in(command)])
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .env_remove(first_password::VARIABLE)
-            .env_remove(first_password::FILE_VARIABLE)
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(&format!("could not be executed: {error}")))?,
-    );
+    let mut shell = Command::new("/bin/sh");
+    PASSWORD_VARIABLES.iter().for_each(|variable| {
+        shell.env_remove(variable);
+    });
+    shell.args(["-c", &filled_in(command)]).stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    let program = shell.spawn().map_err(|error| failed(&format!("could not be executed: {error}")))?;
+    let mut program = Program(program);
     let until = Instant::now() + limit;
     let output = program.0.stdout.take().ok_or_else(|| failed("has no output"))?;
     let (sender, line) = mpsc::sync_channel(1);

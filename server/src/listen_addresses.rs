@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use socket2::Socket;
 
-use super::{ListenError, tcp};
+use crate::listen::{ListenError, tcp};
 
 /// So many are listened on, as in PostgreSQL (MAXLISTEN).
 const ADDRESSES_MAX: usize = 64;
