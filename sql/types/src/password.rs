@@ -53,10 +53,12 @@ fn salted(password: &[u8], salt: &[u8], rounds: i32) -> Result<[u8; 32]> {
     Ok(result)
 }
 
-/// The same after SASLprep (RFC 4013). Passwords that it refuses are taken as they are, as PostgreSQL does.
+/// The same after SASLprep (RFC 4013). Passwords that it refuses, or leaves nothing of, are taken as they are, as
+/// PostgreSQL does: a soft hyphen is no empty password.
 fn prepared_and_salted(password: &[u8], salt: &[u8], rounds: i32) -> Result<[u8; 32]> {
     let text = std::str::from_utf8(password).ok();
-    match text.and_then(|text| stringprep::saslprep(text).ok()) {
+    let prepared = text.and_then(|text| stringprep::saslprep(text).ok());
+    match prepared.filter(|prepared| !prepared.is_empty()) {
         Some(prepared) => salted(prepared.as_bytes(), salt, rounds),
         None => salted(password, salt, rounds),
     }
@@ -362,5 +364,6 @@ mod tests {
         assert_eq!(scram("I\u{ad}X", 7), scram("IX", 7));
         assert_eq!(scram("\u{aa}", 7), scram("a", 7));
         assert_ne!(scram("\u{7}", 7), scram("", 7));
+        assert_ne!(scram("\u{ad}", 7), scram("", 7));
     }
 }
