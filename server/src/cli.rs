@@ -45,9 +45,9 @@ struct Serve {
     /// Where the data lives; created if it does not exist.
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// Address for PostgreSQL clients. Clients of other machines have passwords: one that is not loopback needs a
+    /// Addresses for PostgreSQL clients. Clients of other machines have passwords: one that is not loopback needs a
     /// superuser with one (ARCHIPEL_PASSWORD), or a pg_hba.conf that says how they come in.
-    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients; beyond loopback, a superuser needs a password (ARCHIPEL_PASSWORD, ARCHIPEL_PASSWORD_FILE), or pg_hba.conf says who comes in [default: {LISTEN_DEFAULT}]"))]
+    #[arg(long, value_name = "ADDR:PORT", help = format!("Address for PostgreSQL clients, or several with commas between, * for all; beyond loopback, a superuser needs a password (ARCHIPEL_PASSWORD, ARCHIPEL_PASSWORD_FILE), or pg_hba.conf says who comes in [default: {LISTEN_DEFAULT}]"))]
     listen: Option<String>,
     #[arg(long, value_name = "ADDR:PORT", help = format!("Address for health, metrics and the live page (loopback only, unless archipel.http_tls or archipel.http_token_file is set), or \"off\" [default: {HTTP_DEFAULT}]"))]
     http: Option<String>,
@@ -167,7 +167,7 @@ fn exit_code(error: &StartError) -> u8 {
         StartError::DirectoryInUse { .. } => 4,
         StartError::Damaged(_) => DAMAGED,
         StartError::NewerFormat(_) => NEWER_FORMAT,
-        StartError::Configuration(_) => 2,
+        StartError::Configuration(_) | StartError::Listen(ListenError::Unresolved { .. }) => 2,
         StartError::Listen(_) | StartError::Other(_) => 1,
     }
 }

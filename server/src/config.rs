@@ -11,13 +11,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::listen_addresses::ListenAddresses;
 use crate::memory::machine_bytes;
 use crate::settings::live::AUTO_FILE;
 use crate::settings::session::defaults;
 use crate::settings::table::{Context, SETTINGS, find};
 use crate::settings::value::Value;
 
-/// Where the server listens unless told otherwise.
+/// Where the server listens unless told otherwise, as [`ListenAddresses::default`] has it.
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:5432";
 /// Where health, metrics and the live page are served unless told otherwise.
 pub const HTTP_DEFAULT: &str = "127.0.0.1:8432";
@@ -26,6 +27,10 @@ pub const HTTP_DEFAULT: &str = "127.0.0.1:8432";
 pub const HBA_FILE: &str = "pg_hba.conf";
 /// Who may come in as whom, in the data directory unless `ident_file` says otherwise.
 pub const IDENT_FILE: &str = "pg_ident.conf";
+
+/// The environment variables with the superuser's first password, and with the name of a file that holds it:
+/// programs that the server starts have no need of them.
+pub const PASSWORD_VARIABLES: [&str; 2] = ["ARCHIPEL_PASSWORD", "ARCHIPEL_PASSWORD_FILE"];
 
 /// The path from the root, for whoever asks later or from elsewhere.
 pub fn absolute(path: PathBuf) -> PathBuf {
@@ -36,7 +41,7 @@ pub fn absolute(path: PathBuf) -> PathBuf {
 #[derive(Clone, Debug)]
 pub struct Config {
     pub data_directory: PathBuf,
-    pub listen: SocketAddr,
+    pub listen: ListenAddresses,
     /// `None`: no HTTP (`--http off`).
     pub http: Option<SocketAddr>,
     /// Where the Unix sockets lie.
@@ -90,7 +95,7 @@ fn variables() -> Vec<(String, String)> {
 #[derive(Default)]
 struct Builder {
     data_directory: Option<PathBuf>,
-    listen: Option<String>,
+    listen: ListenAddresses,
     http: Option<String>,
     sockets: Option<String>,
     values: Vec<Value>,
@@ -101,18 +106,17 @@ impl Builder {
         let invalid = |reason: String| ConfigError::Invalid { origin: origin.to_owned(), reason };
         match name {
             "data_dir" | "data_directory" => self.data_directory = Some(PathBuf::from(text)),
-            "listen" => self.listen = Some(text.to_owned()),
+            "listen" => self.listen = ListenAddresses::parse(text).map_err(invalid)?,
             "http" => self.http = Some(text.to_owned()),
             "unix_socket_directories" => self.sockets = Some(text.to_owned()),
-            "listen_addresses" | "port" => {
-                let current = self.listen.clone().unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
-                let (address, port) = current.rsplit_once(':').unwrap_or(("127.0.0.1", "5432"));
-                self.listen = Some(if name == "port" {
-                    format!("{address}:{text}")
-                } else {
-                    let text = if text == "localhost" { "127.0.0.1" } else { text };
-                    format!("{text}:{port}")
-                });
+            "listen_addresses" => self.listen.set_hosts(text).map_err(|reason| {
+                invalid(format!("invalid value for parameter \"listen_addresses\": \"{text}\": {reason}"))
+            })?,
+            "port" => {
+                let port = text.trim().parse().map_err(|_| {
+                    invalid(format!("invalid value for parameter \"port\": \"{text}\""))
+                })?;
+                self.listen = std::mem::take(&mut self.listen).with_port(port);
             }
             _ => {
                 let id = find(name).ok_or_else(|| ConfigError::Unknown {
@@ -285,7 +289,6 @@ impl Builder {
                 reason: format!("\"{text}\" is not ADDRESS:PORT"),
             })
         };
-        let listen = address("listen", self.listen.as_deref().unwrap_or(LISTEN_DEFAULT))?;
         let http = match self.http.as_deref().unwrap_or(HTTP_DEFAULT) {
             "off" | "" => None,
             text => Some(address("http", text)?),
@@ -301,8 +304,8 @@ impl Builder {
         let facts = [
             ("unix_socket_directories", Value::Text(sockets.clone())),
             ("data_directory", Value::Text(data_directory.display().to_string())),
-            ("listen_addresses", Value::Text(listen.ip().to_string())),
-            ("port", Value::Integer(i64::from(listen.port()))),
+            ("listen_addresses", Value::Text(self.listen.shown())),
+            ("port", Value::Integer(i64::from(self.listen.port))),
         ];
         for (name, value) in facts {
             if let Some(id) = find(name) {
@@ -321,7 +324,7 @@ impl Builder {
         let directories = sockets.split(',').map(|name| name.trim().trim_matches('"'));
         Ok(Config {
             data_directory,
-            listen,
+            listen: self.listen,
             http,
             socket_directories: directories.filter(|name| !name.is_empty()).map(PathBuf::from).collect(),
             sockets_required: self.sockets.is_some(),
@@ -377,7 +380,7 @@ mod tests {
         assert_eq!(config.integer("max_connections"), 12);
         assert_eq!(config.integer("archipel.executors"), 3);
         assert_eq!(config.integer("wal_writer_delay"), 50);
-        assert_eq!(config.listen.port(), 6000);
+        assert_eq!(config.listen.port, 6000);
     }
 
     #[test]
@@ -394,11 +397,29 @@ mod tests {
     }
 
     #[test]
+    fn addresses_and_their_port_are_set_together_or_apart() {
+        let set = |texts: &[&str]| Given {
+            set: texts.iter().map(|text| (*text).to_owned()).collect(),
+            ..Given::default()
+        };
+        assert_eq!(load(&Given::default(), &[]).unwrap().listen, ListenAddresses::parse(LISTEN_DEFAULT).unwrap());
+        let config = load(&set(&["port=6000", "listen_addresses=localhost, ::1"]), &[]).unwrap();
+        assert_eq!(config.text("listen_addresses"), "localhost,::1");
+        assert_eq!((config.listen.port, config.integer("port")), (6000, 6000));
+        let given = Given { listen: Some("10.0.0.1:7000,[::1]:7000".into()), ..Given::default() };
+        let config = load(&given, &[("ARCHIPEL_LISTEN_ADDRESSES", "*")]).unwrap();
+        assert_eq!((config.text("listen_addresses"), config.integer("port")), ("10.0.0.1,::1", 7000));
+    }
+
+    #[test]
     fn bad_configurations_are_named() {
         let set = |text: &str| Given { set: vec![text.into()], ..Given::default() };
         assert!(matches!(load(&set("nonsense=1"), &[]), Err(ConfigError::Unknown { .. })));
         assert!(matches!(load(&set("max_connections=0"), &[]), Err(ConfigError::Invalid { .. })));
         assert!(matches!(load(&set("max_connections"), &[]), Err(ConfigError::Invalid { .. })));
+        for listen in ["listen=127.0.0.1", "listen_addresses=a,", "port=x", "port=65536", "listen=a:1,b:2"] {
+            assert!(matches!(load(&set(listen), &[]), Err(ConfigError::Invalid { .. })), "{listen}");
+        }
         for address in ["0.0.0.0:8432", "[::]:8432", "192.0.2.1:8432"] {
             let open = Given { http: Some(address.into()), ..Given::default() };
             assert!(matches!(load(&open, &[]), Err(ConfigError::HttpNotLoopback(_))), "{address}");

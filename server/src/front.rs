@@ -62,6 +62,18 @@ fn canonical(client: SocketAddr) -> SocketAddr {
     }
 }
 
+/// Bytes sent before the answer could have been put there by somebody else.
+fn unencrypted_data_after(request: &Opening) -> SqlError {
+    let what = match request {
+        Opening::GssEncryptionRequest => "GSSAPI encryption request",
+        _ => "SSL request",
+    };
+    let message = format!("received unencrypted data after {what}");
+    SqlError::new(SqlState::PROTOCOL_VIOLATION, message).with_detail(
+        "This could be either a client-software bug or evidence of an attempted man-in-the-middle attack.",
+    )
+}
+
 fn shutting_down() -> SqlError {
     SqlError::new(SqlState::CANNOT_CONNECT_NOW, "the database system is shutting down")
 }
@@ -148,9 +160,10 @@ pub struct Front {
 }
 
 impl Front {
-    /// Accepts clients of a listening socket, in the current runtime, until the task is dropped.
-    pub async fn serve(self: Arc<Self>, listener: Socket) {
-        let lobby = Lobby::new();
+    /// Accepts clients of a listening socket, one of so many, in the current runtime, until the task is
+    /// dropped.
+    pub async fn serve(self: Arc<Self>, listener: Socket, listeners: usize) {
+        let lobby = Lobby::one_of(listeners);
         loop {
             lobby.room().await;
             match listener.accept().await {
@@ -198,12 +211,7 @@ impl Front {
                         return refuse(&socket, &error).await;
                     }
                     if pending.len() > length {
-                        // Bytes sent before the answer could have been put there by somebody else.
-                        let error = SqlError::new(
-                            SqlState::PROTOCOL_VIOLATION,
-                            "received unencrypted data after SSL request",
-                        );
-                        return refuse(&socket, &error).await;
+                        return refuse(&socket, &unencrypted_data_after(&request)).await;
                     }
                     pending.clear();
                     let Some(answered) = negotiation.answer(&request, socket).await? else { return Ok(()) };

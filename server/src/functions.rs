@@ -49,7 +49,10 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_backend_pid" => Datum::Int4(host.entry.process_id),
         "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(host.server.started_at),
         "pg_is_in_recovery" => Datum::Bool(false),
-        "inet_server_port" => Datum::Int4(i32::from(host.server.config.listen.port())),
+        "inet_server_port" => match host.entry.client {
+            Some(_) => Datum::Int4(i32::from(host.server.config.listen.port)),
+            None => Datum::Null,
+        },
         "inet_client_port" => match host.entry.client {
             Some(client) => Datum::Int4(i32::from(client.port())),
             None => Datum::Null,

@@ -4,7 +4,7 @@
 //!
 //! - [`cli`], [`config`], [`settings`]  how a server is told what to be
 //! - [`server`]     start, recovery, shutdown; what all threads share
-//! - [`listen`]     TCP addresses and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors; [`tls`] its handshakes; [`authentication`] who they are
+//! - [`listen`]     TCP addresses ([`listen_addresses`]) and Unix sockets; [`front`] the front door: accepts, reads opening packets, hands clients to executors; [`tls`] its handshakes; [`authentication`] who they are
 //! - [`executor`]   one pinned thread: its sessions and its partitions, in turns; [`core_change`] what happens when cores come and go
 //! - [`wire`]       bytes ⇄ messages; [`encode`] values in them
 //! - [`session`]    one client: messages → statements → programs
@@ -18,7 +18,7 @@
 //! - [`threads`]    threads beside the executors
 //! - [`memory`]     how much the server may take, and a watch over it
 //! - [`http`]       health, metrics, the live page
-//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves; [`clock`] what time it is
+//! - [`backup`], [`check`]  copies of the database; a look at a data directory nobody serves; [`clock`] what time it is; [`regular_file`] files that settings name
 //!
 //! Invariant: an executor thread never blocks; whatever would block runs elsewhere.
 
@@ -38,9 +38,11 @@ pub mod front;
 pub mod functions;
 pub mod http;
 pub mod listen;
+pub mod listen_addresses;
 pub mod memory;
 pub mod notifications;
 pub mod outbox;
+mod regular_file;
 pub mod replies;
 pub mod run;
 pub mod server;

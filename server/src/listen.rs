@@ -28,6 +28,8 @@ pub enum ListenError {
     AddressInUse { address: SocketAddr },
     #[error("cannot listen on {address}: {source}")]
     Address { address: SocketAddr, source: io::Error },
+    #[error("cannot listen on \"{name}\": {reason}")]
+    Unresolved { name: String, reason: String },
     #[error("cannot listen on the Unix socket \"{}\": it is in use by another server{}", path.display(), owner.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
     SocketInUse { path: PathBuf, owner: Option<i32> },
     #[error("cannot listen on the Unix socket \"{}\": {source}", path.display())]
@@ -44,6 +46,10 @@ pub fn tcp(address: SocketAddr) -> Result<Socket, ListenError> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         // A restart need not wait for connections of the last run to fade.
         socket.set_reuse_address(true)?;
+        // One socket for each family, as in PostgreSQL: all addresses are two sockets.
+        if address.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
         socket.set_nonblocking(true)?;
         socket.bind(&address.into())?;
         socket.listen(BACKLOG)?;

@@ -3,6 +3,7 @@
 mod engine_settings;
 mod shared;
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,18 +47,17 @@ pub use shared::{Counters, EngineDurability, Server};
 /// The sockets clients connect to. The files of Unix sockets go when this does.
 struct Doorways {
     sockets: Vec<socket2::Socket>,
+    /// Of those for TCP.
+    addresses: Vec<SocketAddr>,
     files: Vec<listen::SocketFile>,
 }
 
-/// Opens the TCP address and the Unix sockets. A directory that takes no socket is a warning as
+/// Opens the TCP addresses and the Unix sockets. A directory that takes no socket is a warning as
 /// long as another one does, as in PostgreSQL; the default directory is never insisted on.
 fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
-    let mut sockets = vec![listen::tcp(config.listen)?];
-    let port = match config.listen.port() {
-        // Asked for any port: the sockets bear the number of the one found.
-        0 => sockets[0].local_addr().ok().and_then(|address| address.as_socket()).map_or(0, |a| a.port()),
-        port => port,
-    };
+    let (mut sockets, addresses): (Vec<_>, Vec<_>) = config.listen.open()?.into_iter().unzip();
+    // Asked for any port: the sockets bear the number of the one found.
+    let port = addresses.first().map_or(config.listen.port, SocketAddr::port);
     let access =
         SocketAccess::of_settings(config.text("unix_socket_permissions"), config.text("unix_socket_group"))
             .map_err(StartError::Other)?;
@@ -77,7 +77,10 @@ fn open_doorways(config: &Config) -> Result<Doorways, StartError> {
     if files.is_empty() && config.sockets_required && !config.socket_directories.is_empty() {
         return Err(StartError::Other("could not create any Unix-domain sockets".into()));
     }
-    Ok(Doorways { sockets, files })
+    if sockets.is_empty() {
+        return Err(StartError::Other("no socket created for listening".into()));
+    }
+    Ok(Doorways { sockets, addresses, files })
 }
 
 fn open_store(config: &Config) -> Result<Arc<dyn LogStore>, StartError> {
@@ -148,14 +151,14 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let rules = Rules::read(&sources).map_err(StartError::Configuration)?;
     let tls = Arc::new(ServerTls::start(&config)?);
     let http_token = Token::read(&config).map_err(StartError::Configuration)?;
-    let Doorways { sockets, files } = open_doorways(&config)?;
+    let Doorways { sockets, addresses, files } = open_doorways(&config)?;
     let http = config.http.map(listen::tcp).transpose()?;
     let engine = open_engine(&config)?;
     let (catalogs, numbers) = crate::catalog::load(&engine)?;
     let catalogs = with_first_password(&engine, catalogs, &numbers, password)?;
     // All have the same roles.
     if let Some(catalog) = catalogs.first() {
-        first_password::check_listen(config.listen, &rules, catalog, sources.hba_file())
+        first_password::check_listen(&addresses, &rules, catalog, sources.hba_file())
             .map_err(StartError::Configuration)?;
     }
     let front = start_front()?;
@@ -208,7 +211,9 @@ pub fn run(config: Config) -> Result<(), StartError> {
     engine.on_topology_change(Some(following.clone()));
     let (sessions, closing) = (server.sessions.clone(), server.closing.clone());
     let entrance = Arc::new(Front { doors, sessions, tls, closing, host: server.clone() });
-    let signal = front.block_on(serve_until_told(&server, &entrance, (sockets, &files), http))?;
+    let unix = files.iter().map(|file| file.path().display().to_string());
+    let places = addresses.iter().map(SocketAddr::to_string).chain(unix).collect();
+    let signal = front.block_on(serve_until_told(&server, &entrance, (sockets, places), http))?;
     tracing::info!("{signal}: shutting down");
     server.closing.store(true, Ordering::Release);
     // Receivers are gone only if every executor has ended already.
@@ -246,12 +251,13 @@ fn shut_down(engine: &Engine) {
 async fn serve_until_told(
     server: &Arc<Server>,
     entrance: &Arc<Front>,
-    (sockets, files): (Vec<socket2::Socket>, &[listen::SocketFile]),
+    (sockets, places): (Vec<socket2::Socket>, Vec<String>),
     http: Option<socket2::Socket>,
 ) -> Result<&'static str, StartError> {
+    let listeners = sockets.len();
     for socket in sockets {
         let socket = Socket::new(socket).map_err(cannot_serve)?;
-        tokio::spawn(entrance.clone().serve(socket));
+        tokio::spawn(entrance.clone().serve(socket, listeners));
     }
     if let Some(http) = http {
         let http = Socket::new(http).map_err(cannot_serve)?;
@@ -261,9 +267,8 @@ async fn serve_until_told(
     reload_at_hangup(server.clone())?;
     let scheme = if server.config.boolean("archipel.http_tls") { "https" } else { "http" };
     tracing::info!(
-        "listening on {}{}{}, {} executors, data in {}",
-        server.config.listen,
-        files.iter().map(|file| format!(", {}", file.path().display())).collect::<String>(),
+        "listening on {}{}, {} executors, data in {}",
+        places.join(", "),
         server.config.http.map(|http| format!(", {scheme}://{http}/")).unwrap_or_default(),
         server.engine.active_executors(),
         server.config.data_directory.display()

@@ -2,7 +2,7 @@
 //!
 //! - [`server_tls`]  what is in force, from the start on and after reloads
 //! - [`context`]     what the settings `ssl_*` and their files come to
-//! - [`files`]       certificates, keys and revocation lists in PEM files
+//! - [`files`]       certificates, keys and revocation lists in PEM files, [`passphrase`] those of keys
 //! - [`certificate`] what certificates say
 //! - [`suites`]      cipher suites and curves by the names that OpenSSL, and so PostgreSQL, gives them
 //! - [`handshake`]   from a plain socket to an encrypted one
@@ -19,6 +19,7 @@ mod context;
 mod error;
 mod files;
 mod handshake;
+mod passphrase;
 mod server_tls;
 mod suites;
 

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Server, framed, kinds, state};
+use common::{Raw, Server, field, framed, kinds, state, told};
 use std::io::Write;
 
 #[test]
@@ -493,4 +493,69 @@ fn a_copy_counts_the_rows_that_it_writes() {
         raw.send(b'c', b"");
         assert_eq!(common::told(&raw.until(b'Z')), [format!("COPY {rows}")], "{text}");
     }
+}
+
+/// The session of a client that begins so, or how it is refused.
+fn begun(server: &Server, user: &str, parameters: &[(&str, &str)]) -> Result<Raw, String> {
+    let mut raw = server.unopened();
+    raw.greet(&[&[("user", user), ("database", "archipel")], parameters].concat());
+    loop {
+        let message = raw.receive().expect("a greeting or an error");
+        match message.0 {
+            b'Z' => return Ok(raw),
+            b'E' => {
+                let messages = [message];
+                let part = |code| field(&messages, code).unwrap_or_default();
+                return Err(format!("{} {}", part(b'C'), part(b'M')));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// As PostgreSQL 15 answers.
+#[test]
+fn sessions_begin_with_what_their_clients_may_ask_for() {
+    let server = Server::start(&[]);
+    let mut admin = server.raw();
+    admin.query("CREATE ROLE plain LOGIN; ALTER ROLE plain SET log_min_duration_statement = 5");
+    let internal = "55P02 parameter \"is_superuser\" cannot be changed";
+    let denied = |name: &str| format!("42501 permission denied to set parameter \"{name}\"");
+    for (user, options, expected) in [
+        ("archipel", "-c is_superuser=on", internal),
+        ("plain", "-c is_superuser=on", internal),
+        ("plain", "-c log_connections=on", &denied("log_connections")),
+        ("plain", "-s", &denied("log_statement_stats")),
+        ("plain", "-N 5", "55P02 parameter \"max_connections\" cannot be changed without restarting the server"),
+        ("plain", "-l", "55P02 parameter \"ssl\" cannot be changed now"),
+        ("archipel", "nonsense", "42601 invalid command-line argument for server process: nonsense"),
+    ] {
+        let refused = begun(&server, user, &[("options", options)]).err();
+        assert_eq!(refused.as_deref(), Some(expected), "{user} {options}");
+        // The same without a command line.
+        if let Some((name, value)) = options.strip_prefix("-c ").and_then(|option| option.split_once('=')) {
+            let refused = begun(&server, user, &[(name, value)]).err();
+            assert_eq!(refused.as_deref(), Some(expected), "{user} {name}");
+        }
+    }
+    let shown = |raw: &mut Raw, name: &str| told(&raw.query(&format!("SHOW {name}"))).remove(0);
+    let mut plain = begun(&server, "plain", &[("application_name", "b"), ("options", "-e -c application_name=a")]);
+    let plain = plain.as_mut().expect("it may");
+    // Options come first, wherever they stand; and what a superuser has said of a role holds.
+    assert_eq!(shown(plain, "application_name"), "b");
+    assert_eq!(shown(plain, "DateStyle"), "ISO, DMY");
+    assert_eq!(shown(plain, "log_min_duration_statement"), "5ms");
+    assert_eq!(shown(plain, "is_superuser"), "off");
+    let mut superuser = begun(&server, "archipel", &[("log_disconnections", "on")]);
+    assert_eq!(shown(superuser.as_mut().expect("it may"), "log_disconnections"), "on");
+}
+
+/// A startup packet full of settings costs its thread no square of them.
+#[test]
+fn a_packet_full_of_settings_is_taken_at_once() {
+    let server = Server::start(&[]);
+    let names: Vec<String> = (0..1_200).map(|number| format!("a.s{number}")).collect();
+    let parameters: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+    let mut raw = begun(&server, "archipel", &parameters).expect("they fit into a packet");
+    assert_eq!(told(&raw.query("SELECT current_setting('a.s0') || 'x', current_setting('a.s1199') || 'y'"))[0], "x|y");
 }

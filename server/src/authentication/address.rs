@@ -95,16 +95,21 @@ pub fn numeric(text: &str) -> Option<IpAddr> {
     let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
     hints.ai_flags = libc::AI_NUMERICHOST;
     let mut found: *mut libc::addrinfo = std::ptr::null_mut();
-    // SAFETY: the text ends with a zero, no service is asked for, and the head of the list that is written is
-    // given back below.
-    let failed =
-        unsafe { libc::getaddrinfo(text.as_ptr(), std::ptr::null(), &raw const hints, &raw mut found) };
+    let name = text.as_ptr();
+    // SAFETY: the text ends with a zero and outlives the call, no service is asked for, the hints are whole, and
+    // what is written is one pointer: a list's head if the call succeeds, which is given back below.
+    let failed = unsafe { libc::getaddrinfo(name, std::ptr::null(), &raw const hints, &raw mut found) };
     if failed != 0 {
         return None;
     }
-    // SAFETY: the list is valid until it is given back, and its first address leads to one of its family.
-    let address = unsafe { found.as_ref().and_then(|first| ip(first.ai_addr)) };
-    // SAFETY: the list is getaddrinfo's, and nobody uses it any more.
+    // SAFETY: getaddrinfo has succeeded: the head is null or an element that is aligned and initialized, and
+    // stays so, unchanged, until the list is given back.
+    let first = unsafe { found.as_ref() };
+    // SAFETY: getaddrinfo sets the address to null or to one that is as long as its family has it, and aligned
+    // for it, in memory of the list.
+    let address = first.and_then(|first| unsafe { ip(first.ai_addr) });
+    // SAFETY: the list is getaddrinfo's and is given back once; the address was copied, and nobody keeps a
+    // reference into the list.
     unsafe { libc::freeaddrinfo(found) };
     address
 }
@@ -112,23 +117,29 @@ pub fn numeric(text: &str) -> Option<IpAddr> {
 /// The addresses of this machine's interfaces, with their masks.
 fn interfaces() -> Vec<(IpAddr, IpAddr)> {
     let mut first: *mut libc::ifaddrs = std::ptr::null_mut();
-    // SAFETY: getifaddrs writes a list's head where it is told to; the list is given back below.
-    if unsafe { libc::getifaddrs(&mut first) } != 0 {
+    // SAFETY: what is written is one pointer, whose place outlives the call: a list's head if the call succeeds,
+    // which is given back below.
+    if unsafe { libc::getifaddrs(&raw mut first) } != 0 {
         tracing::warn!("error enumerating network interfaces: {}", std::io::Error::last_os_error());
         return Vec::new();
     }
     let mut found = Vec::new();
     let mut next = first;
-    // SAFETY: the list's elements are valid until it is given back, and a null pointer ends it.
+    // SAFETY: getifaddrs has succeeded: each element is aligned, initialized and unchanged until the list is given
+    // back, and the last one leads to null.
     while let Some(interface) = unsafe { next.as_ref() } {
-        // SAFETY: both are null or lead to an address of the family that they name.
-        let pair = unsafe { (ip(interface.ifa_addr), ip(interface.ifa_netmask)) };
-        if let (Some(address), Some(mask)) = pair {
+        // SAFETY: it is null (an interface may have no address), or leads to one that is as long as its family
+        // has it, in memory of the list.
+        let address = unsafe { ip(interface.ifa_addr) };
+        // SAFETY: the same; the C library gives a mask the family of its address.
+        let mask = unsafe { ip(interface.ifa_netmask) };
+        if let (Some(address), Some(mask)) = (address, mask) {
             found.push((address, mask));
         }
         next = interface.ifa_next;
     }
-    // SAFETY: the list is getifaddrs's, and nobody uses it any more.
+    // SAFETY: the list is getifaddrs's and is given back once; addresses were copied, and nobody keeps a
+    // reference into the list.
     unsafe { libc::freeifaddrs(first) };
     found
 }
@@ -136,18 +147,23 @@ fn interfaces() -> Vec<(IpAddr, IpAddr)> {
 /// The address of a socket address, if it is one of IP.
 ///
 /// # Safety
-/// `address` is null, or leads to a socket address as long as its family has it.
+/// `address` is null, or leads to a socket address as long as its family has it, initialized, and unchanged
+/// while this runs. It need not be aligned.
 unsafe fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: by the contract above.
-    let family = unsafe { address.as_ref() }?.sa_family;
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: it is not null, so that by the contract a family is there, whatever it is; a copy of it needs no
+    // alignment.
+    let family = unsafe { (&raw const (*address).sa_family).read_unaligned() };
     match i32::from(family) {
         libc::AF_INET => {
-            // SAFETY: of this family; a copy of it needs no alignment.
+            // SAFETY: by the contract it is as long as this family has it; a copy of it needs no alignment.
             let address = unsafe { address.cast::<libc::sockaddr_in>().read_unaligned() };
             Some(IpAddr::V4(Ipv4Addr::from_bits(u32::from_be(address.sin_addr.s_addr))))
         }
         libc::AF_INET6 => {
-            // SAFETY: of this family; a copy of it needs no alignment.
+            // SAFETY: by the contract it is as long as this family has it; a copy of it needs no alignment.
             let address = unsafe { address.cast::<libc::sockaddr_in6>().read_unaligned() };
             Some(IpAddr::V6(Ipv6Addr::from(address.sin6_addr.s6_addr)))
         }

@@ -15,7 +15,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::exchange::{Exchange, Failure, SASL_BYTES_MAX, initial_data, mechanism, violation};
-use super::hba::{ClientCertificateCheck, HbaLine, Method};
+use super::hba::{ClientCertificateCheck, ClientName, HbaLine, Method};
 use super::host_name::HostName;
 use super::ident;
 use super::names::names_of;
@@ -107,7 +107,7 @@ impl Case<'_> {
         let Some(line) = self.authentication().find(rules, &self.applicant).await? else {
             return Err(self.rejected("no pg_hba.conf entry for").into());
         };
-        let line = &line;
+        let line = &*line;
         if line.method == Method::Reject {
             return Err(self.rejected("pg_hba.conf rejects connection for").into());
         }
@@ -115,7 +115,7 @@ impl Case<'_> {
         let mut doubt = match line.method {
             Method::Password => self.password(exchange).await?,
             Method::Md5 | Method::ScramSha256 => self.challenge(line.method, exchange).await?,
-            Method::Peer => self.peer(line, rules).await,
+            Method::Peer => self.peer(line, rules).await?,
             Method::Trust | Method::Cert | Method::Reject => None,
         };
         if doubt.is_none() && line.client_certificate == ClientCertificateCheck::VerifyFull {
@@ -213,7 +213,10 @@ impl Case<'_> {
     /// That the name in its certificate may come in as the role (CheckCertAuth).
     fn certified_name(&self, line: &HbaLine, rules: &Rules) -> Doubt {
         let certificate = self.stranger.socket.tls().and_then(|tls| tls.client.as_ref());
-        let name = certificate.and_then(|certificate| certificate.common_name.as_deref());
+        let name = certificate.and_then(|certificate| match line.client_name {
+            ClientName::Common => certificate.common_name.as_deref(),
+            ClientName::Distinguished => Some(certificate.distinguished_name.as_str()),
+        });
         match name.filter(|name| !name.is_empty()) {
             Some(name) => ident::check(&rules.ident, line.map.as_deref(), name, &self.applicant.user).err(),
             None => Some("client certificate contains no user name".to_owned()),
@@ -221,18 +224,15 @@ impl Case<'_> {
     }
 
     /// That the user at the other end of the Unix socket may come in as the role.
-    async fn peer(&self, line: &HbaLine, rules: &Rules) -> Doubt {
+    async fn peer(&self, line: &HbaLine, rules: &Rules) -> io::Result<Doubt> {
         let id = match peer::user_id(self.stranger.socket) {
             Ok(id) => id,
-            Err(error) => return Some(format!("could not get peer credentials: {error}")),
+            Err(error) => return Ok(Some(format!("could not get peer credentials: {error}"))),
         };
-        match tokio::task::spawn_blocking(move || peer::user_name(id)).await {
-            Ok(Ok(name)) => {
-                ident::check(&rules.ident, line.map.as_deref(), &name, &self.applicant.user).err()
-            }
-            Ok(Err(reason)) => Some(reason),
-            Err(error) => Some(error.to_string()),
-        }
+        Ok(match self.authentication().user_name(id).await? {
+            Ok(name) => ident::check(&rules.ident, line.map.as_deref(), &name, &self.applicant.user).err(),
+            Err(reason) => Some(reason),
+        })
     }
 
     /// The role's verifier (get_role_password).

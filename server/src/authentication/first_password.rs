@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use archipel_sql::catalog::Catalog;
 
 use super::rules::Rules;
+use crate::config::PASSWORD_VARIABLES;
 
-const VARIABLE: &str = "ARCHIPEL_PASSWORD";
-const FILE_VARIABLE: &str = "ARCHIPEL_PASSWORD_FILE";
+const VARIABLE: &str = PASSWORD_VARIABLES[0];
+const FILE_VARIABLE: &str = PASSWORD_VARIABLES[1];
 
 /// Bytes of the file.
 const FILE_BYTES_MAX: u64 = 64 << 10;
@@ -58,12 +59,16 @@ fn read(path: &Path) -> Result<String, String> {
 
 /// Whether a server may listen here: on addresses of other machines only where somebody has said how those come
 /// in. Says what to do.
-pub fn check_listen(listen: SocketAddr, rules: &Rules, catalog: &Catalog, hba: &Path) -> Result<(), String> {
+pub fn check_listen(
+    addresses: &[SocketAddr],
+    rules: &Rules,
+    catalog: &Catalog,
+    hba: &Path,
+) -> Result<(), String> {
     let known = |role: &archipel_sql::catalog::Role| role.superuser && role.login && role.password.is_some();
-    if listen.ip().to_canonical().is_loopback()
-        || rules.speak_of_other_machines()
-        || catalog.roles().any(|role| known(role))
-    {
+    let beyond = addresses.iter().find(|address| !address.ip().to_canonical().is_loopback());
+    let Some(listen) = beyond else { return Ok(()) };
+    if rules.speak_of_other_machines() || catalog.roles().any(|role| known(role)) {
         return Ok(());
     }
     Err(format!(

@@ -71,6 +71,15 @@ pub enum ClientCertificateCheck {
     VerifyFull,
 }
 
+/// Which name in a client's certificate is the one that may come in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientName {
+    /// The common name.
+    Common,
+    /// The whole subject, as RFC 2253 has it.
+    Distinguished,
+}
+
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HbaLine {
@@ -85,6 +94,7 @@ pub struct HbaLine {
     pub method: Method,
     pub map: Option<String>,
     pub client_certificate: ClientCertificateCheck,
+    pub client_name: ClientName,
     /// Why it is about nobody, where that can be told beforehand: no error, as in PostgreSQL.
     pub warning: Option<&'static str>,
 }
@@ -132,6 +142,7 @@ impl HbaLine {
             method,
             map: None,
             client_certificate: ClientCertificateCheck::Off,
+            client_name: ClientName::Common,
             warning: unmatched.then_some("hostssl record cannot match because SSL is disabled"),
         };
         for token in fields.0.flatten() {
@@ -170,9 +181,8 @@ impl HbaLine {
                 );
             }
             ("clientcert", "verify-ca") => self.client_certificate = ClientCertificateCheck::VerifyCa,
-            ("clientname", "CN") => {}
-            // The whole name in RFC 2253's form is not known here, and another form could be forged.
-            ("clientname", "DN") => return Err("clientname=DN is not supported".to_owned()),
+            ("clientname", "CN") => self.client_name = ClientName::Common,
+            ("clientname", "DN") => self.client_name = ClientName::Distinguished,
             ("clientcert" | "clientname", value) => {
                 return Err(format!("invalid value for {name}: \"{value}\""));
             }
@@ -333,6 +343,10 @@ mod tests {
                 &format!("hostssl|all|all|all||cert|map=m,clientcert=verify-full|{UNMATCHED}"),
             ),
             (
+                "hostssl all all all cert clientname=DN",
+                &format!("hostssl|all|all|all||cert|clientcert=verify-full|{UNMATCHED}"),
+            ),
+            (
                 "hostssl all all all scram-sha-256 clientcert=verify-ca clientname=CN",
                 &format!("hostssl|all|all|all||scram-sha-256|clientcert=verify-ca|{UNMATCHED}"),
             ),
@@ -382,6 +396,7 @@ mod tests {
             ),
             ("host all all all cert", "cert authentication is only supported on hostssl connections"),
             ("host all all all peer", "peer authentication is only supported on local sockets"),
+            ("hostssl all all all cert clientname=dn", "invalid value for clientname: \"dn\""),
             ("host all all all trust nonsense", "authentication option not in name=value format: nonsense"),
             ("host all all all trust non=sense", "unrecognized authentication option name: \"non\""),
         ] {
@@ -397,7 +412,6 @@ mod tests {
                 "invalid authentication method \"ident\": not supported by this build",
             ),
             ("host all all all ldap", "invalid authentication method \"ldap\": not supported by this build"),
-            ("hostssl all all all cert clientname=DN", "clientname=DN is not supported"),
             (
                 "hostgssenc all all all trust",
                 "hostgssenc record cannot match because GSSAPI is not supported by this build",

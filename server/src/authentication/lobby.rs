@@ -15,8 +15,8 @@ use tokio::sync::Notify;
 
 /// So many wait in one lobby: each takes a descriptor, and up to some kilobytes.
 const GUESTS_MAX: usize = 1_000;
-/// Of the descriptors that the process may have, one of so many is a guest's.
-const DESCRIPTORS_PER_GUEST: u64 = 4;
+/// Of the descriptors that the process may have, one of so many is a guest's, whichever lobby it is in.
+const DESCRIPTORS_PER_GUEST: u64 = 2;
 /// And so many in any case.
 const GUESTS_MIN: usize = 32;
 /// In a full lobby, who has been there longer than this goes.
@@ -50,10 +50,9 @@ pub struct Place {
 }
 
 impl Lobby {
-    /// An empty one.
-    pub fn new() -> Arc<Lobby> {
-        let descriptors = usize::try_from(descriptors_max() / DESCRIPTORS_PER_GUEST).unwrap_or(GUESTS_MAX);
-        Lobby::of(descriptors.clamp(GUESTS_MIN, GUESTS_MAX), PATIENCE)
+    /// An empty one of so many.
+    pub fn one_of(lobbies: usize) -> Arc<Lobby> {
+        Lobby::of(guests_max(descriptors_max(), lobbies), PATIENCE)
     }
 
     fn of(guests_max: usize, patience: Duration) -> Arc<Lobby> {
@@ -118,6 +117,12 @@ impl Drop for Place {
     }
 }
 
+/// How many guests one of so many lobbies has room for.
+fn guests_max(descriptors: u64, lobbies: usize) -> usize {
+    let all = usize::try_from(descriptors / DESCRIPTORS_PER_GUEST).unwrap_or(usize::MAX);
+    (all / lobbies.max(1)).clamp(GUESTS_MIN, GUESTS_MAX)
+}
+
 /// How many descriptors this process may have.
 fn descriptors_max() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -129,6 +134,14 @@ fn descriptors_max() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lobbies_share_the_descriptors() {
+        assert_eq!(guests_max(1024, 2), 256);
+        assert_eq!(guests_max(1024, 8), 64);
+        assert_eq!((guests_max(64, 8), guests_max(1 << 20, 2)), (GUESTS_MIN, GUESTS_MAX));
+        assert_eq!(guests_max(libc::RLIM_INFINITY, 0), GUESTS_MAX);
+    }
 
     #[tokio::test]
     async fn a_full_lobby_waits_for_a_place() {

@@ -121,7 +121,7 @@ pub struct Applicant {
 
 /// The rules in force.
 pub struct Rules {
-    hba: Vec<HbaLine>,
+    hba: Vec<Arc<HbaLine>>,
     pub ident: Vec<IdentLine>,
     /// Whether there is a `pg_hba.conf`.
     given: bool,
@@ -145,22 +145,35 @@ impl Rules {
             }
         }
         let ident = all_good(sources.ident_lines()?, &sources.ident)?;
-        Ok(Rules { hba, ident, given })
+        Ok(Rules { hba: hba.into_iter().map(Arc::new).collect(), ident, given })
     }
 
-    /// Whether name servers may have to be asked for a line.
-    pub fn name_hosts(&self) -> bool {
-        self.hba.iter().any(|line| matches!(line.address, Some(AddressMatch::Host(_))))
-    }
-
-    /// The first line that is about a client (check_hba).
-    pub fn find(&self, applicant: &Applicant) -> Option<&HbaLine> {
-        let role = applicant.catalog.catalog.role(&applicant.user).map(|role| role.oid);
+    /// The first line that is about a client (check_hba). Name servers may be asked.
+    pub fn find(&self, applicant: &Applicant) -> Option<&Arc<HbaLine>> {
         // The address last: name servers are asked for nothing else.
-        self.hba.iter().find(|line| {
+        self.lines_for(applicant).find(|line| is_connected_so(line, applicant))
+    }
+
+    /// The same, if no name server has to be asked for it.
+    pub fn find_offhand(&self, applicant: &Applicant) -> Offhand<'_> {
+        for line in self.lines_for(applicant) {
+            let names_hosts = matches!(line.address, Some(AddressMatch::Host(_)));
+            if names_hosts && applicant.address.is_some() && is_encrypted_so(line, applicant) {
+                return Offhand::AsksNameServers;
+            }
+            if is_connected_so(line, applicant) {
+                return Offhand::Known(Some(line));
+            }
+        }
+        Offhand::Known(None)
+    }
+
+    /// The lines about a client's role and database.
+    fn lines_for(&self, applicant: &Applicant) -> impl Iterator<Item = &Arc<HbaLine>> {
+        let role = applicant.catalog.catalog.role(&applicant.user).map(|role| role.oid);
+        self.hba.iter().filter(move |line| {
             line.databases.iter().any(|token| is_database(token, applicant, role))
                 && line.roles.iter().any(|token| is_role(token, applicant, role))
-                && is_connected_so(line, applicant)
         })
     }
 
@@ -171,16 +184,25 @@ impl Rules {
     }
 }
 
+/// What is known of a client's line without a name server.
+pub enum Offhand<'r> {
+    Known(Option<&'r Arc<HbaLine>>),
+    AsksNameServers,
+}
+
 fn is_connected_so(line: &HbaLine, applicant: &Applicant) -> bool {
     let (Some(wanted), Some(address)) = (&line.address, applicant.address) else {
         return line.address.is_none() && applicant.address.is_none();
     };
-    let encryption_fits = match line.connection {
+    is_encrypted_so(line, applicant) && wanted.matches(address, &applicant.name)
+}
+
+fn is_encrypted_so(line: &HbaLine, applicant: &Applicant) -> bool {
+    match line.connection {
         ConnectionType::HostSsl => applicant.encrypted,
         ConnectionType::HostNoSsl => !applicant.encrypted,
         _ => true,
-    };
-    encryption_fits && wanted.matches(address, &applicant.name)
+    }
 }
 
 /// Whether a role belongs to another, by grants alone: superusers belong to no role for being superusers.
@@ -219,7 +241,7 @@ mod tests {
 
     fn rules(text: &str) -> Rules {
         let lines = read_text(text);
-        let hba = lines.iter().map(|line| HbaLine::parse(line, false).unwrap()).collect();
+        let hba = lines.iter().map(|line| Arc::new(HbaLine::parse(line, false).unwrap())).collect();
         Rules { hba, ident: Vec::new(), given: true }
     }
 
@@ -259,7 +281,6 @@ mod tests {
              host replication all all trust\n\
              host none all .example.com trust\n",
         );
-        assert!(rules.name_hosts());
         assert_eq!(found(&rules, None, "ann", "ann"), Some(1));
         assert_eq!(found(&rules, None, "ann", "db"), None);
         assert_eq!(found(&rules, Some("10.1.1.1"), "bob", "db"), Some(3));
@@ -270,6 +291,27 @@ mod tests {
         assert_eq!(found(&rules, Some("192.0.2.1"), "staff", "x"), Some(5), "a role belongs to itself");
         assert_eq!(found(&rules, Some("192.0.2.1"), "bob", "replication"), None);
         assert_eq!(found(&rules, Some("192.0.2.1"), "nobody", "x"), None);
+    }
+
+    #[test]
+    fn name_servers_are_asked_only_where_no_earlier_line_decides() {
+        let rules = rules(
+            "host db all 127.0.0.0/8 trust\n\
+             hostssl db all db.example.com trust\n\
+             host db ann .example.com trust\n\
+             host all bob all reject\n",
+        );
+        let offhand = |address: Option<&str>, user: &str, database: &str| {
+            match rules.find_offhand(&applicant(address, user, database)) {
+                Offhand::Known(line) => Some(line.map(|line| line.number)),
+                Offhand::AsksNameServers => None,
+            }
+        };
+        assert_eq!(offhand(Some("127.0.0.1"), "ann", "db"), Some(Some(1)));
+        assert_eq!(offhand(Some("192.0.2.1"), "bob", "db"), Some(Some(4)), "not encrypted, and not ann");
+        assert_eq!(offhand(Some("192.0.2.1"), "ann", "other"), Some(None));
+        assert_eq!(offhand(Some("192.0.2.1"), "ann", "db"), None);
+        assert_eq!(offhand(None, "ann", "db"), Some(None), "a Unix socket has no name");
     }
 
     #[test]

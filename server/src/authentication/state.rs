@@ -14,7 +14,8 @@ use tokio::sync::Semaphore;
 
 use super::exchange::Failure;
 use super::hba::HbaLine;
-use super::rules::{Applicant, Rules};
+use super::peer;
+use super::rules::{Applicant, Offhand, Rules};
 use crate::catalog::CatalogState;
 use crate::settings::table::find;
 use crate::settings::value::Value;
@@ -28,16 +29,19 @@ const FAILURE_DELAY: Duration = Duration::from_millis(300);
 const DELAYED_MAX: usize = 200;
 /// So many passwords are hashed at once: each takes a core for some milliseconds.
 const HASHED_MAX: usize = 2;
-/// For so many clients at once name servers are asked.
-const LOOKED_UP_MAX: usize = 8;
+/// For so many clients at once name servers are asked, each of which may take its time.
+const LOOKED_UP_MAX: usize = 32;
+/// So many users of this machine are looked up at once.
+const USERS_MAX: usize = 8;
 
 /// See the module's head.
 pub struct Authentication {
     rules: ArcSwap<Rules>,
     secret: [u8; 32],
     delayed: Semaphore,
-    hashed: Semaphore,
-    looked_up: Semaphore,
+    hashed: Arc<Semaphore>,
+    looked_up: Arc<Semaphore>,
+    users: Arc<Semaphore>,
 }
 
 /// What authentication has to know of the server.
@@ -78,8 +82,9 @@ impl Authentication {
             rules: ArcSwap::from_pointee(rules),
             secret: secret(&data_directory.join(SECRET_FILE)),
             delayed: Semaphore::new(DELAYED_MAX),
-            hashed: Semaphore::new(HASHED_MAX),
-            looked_up: Semaphore::new(LOOKED_UP_MAX),
+            hashed: Arc::new(Semaphore::new(HASHED_MAX)),
+            looked_up: Arc::new(Semaphore::new(LOOKED_UP_MAX)),
+            users: Arc::new(Semaphore::new(USERS_MAX)),
         }
     }
 
@@ -98,15 +103,17 @@ impl Authentication {
         &self,
         rules: &Arc<Rules>,
         applicant: &Arc<Applicant>,
-    ) -> std::io::Result<Option<HbaLine>> {
-        if !rules.name_hosts() {
-            return Ok(rules.find(applicant).cloned());
+    ) -> std::io::Result<Option<Arc<HbaLine>>> {
+        if let Offhand::Known(found) = rules.find_offhand(applicant) {
+            return Ok(found.cloned());
         }
-        // Nobody closes it.
-        let _place = self.looked_up.acquire().await;
         let (rules, applicant) = (rules.clone(), applicant.clone());
-        let found = tokio::task::spawn_blocking(move || rules.find(&applicant).cloned());
-        found.await.map_err(std::io::Error::other)
+        beside(&self.looked_up, move || rules.find(&applicant).cloned()).await
+    }
+
+    /// The name of a user of this machine; says why there is none.
+    pub async fn user_name(&self, id: u32) -> std::io::Result<Result<String, String>> {
+        beside(&self.users, move || peer::user_name(id)).await
     }
 
     /// A verifier for somebody who has none.
@@ -123,11 +130,30 @@ impl Authentication {
 
     /// Whether a password fits a verifier: hashed on a thread of its own, for it takes its time.
     pub async fn fits(&self, verifier: Verifier, password: Vec<u8>, user: String) -> Result<bool, Failure> {
-        // Nobody closes it.
-        let _place = self.hashed.acquire().await;
-        let hashed = tokio::task::spawn_blocking(move || verifier.matches(&password, &user));
-        Ok(hashed.await.map_err(std::io::Error::other)??)
+        let mock = self.mock(&user);
+        let fits = beside(&self.hashed, move || {
+            if verifier.is_md5() {
+                // So that it takes as long as one of SCRAM's, and as a role that has none.
+                Verifier::Scram(mock).matches(&password, &user)?;
+            }
+            verifier.matches(&password, &user)
+        });
+        Ok(fits.await??)
     }
+}
+
+/// Does what takes its time on a thread of its own, when it is its turn. A client that goes meanwhile leaves
+/// its place when the work is done, and no sooner: never is more done at once than there are places.
+async fn beside<T: Send + 'static>(
+    places: &Arc<Semaphore>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<T> {
+    let place = places.clone().acquire_owned().await.map_err(std::io::Error::other)?;
+    let done = tokio::task::spawn_blocking(move || {
+        let _place = place;
+        work()
+    });
+    done.await.map_err(std::io::Error::other)
 }
 
 /// The secret in a file; a new one if there is none. One that cannot be kept is good until the server stops.
@@ -150,6 +176,19 @@ fn secret(path: &Path) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn who_goes_leaves_its_place_when_its_work_is_done() {
+        let places = Arc::new(Semaphore::new(1));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let first = beside(&places, move || wait.recv());
+        // Its client has gone.
+        assert!(tokio::time::timeout(Duration::from_millis(50), first).await.is_err());
+        let second = beside(&places, || ());
+        assert!(tokio::time::timeout(Duration::from_millis(50), second).await.is_err(), "both work at once");
+        go.send(()).unwrap();
+        beside(&places, || ()).await.unwrap();
+    }
 
     #[test]
     fn the_secret_stays_and_is_nobody_elses() {

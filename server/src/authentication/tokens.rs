@@ -7,6 +7,8 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 
+use crate::regular_file;
+
 /// Bytes of one file.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Bytes of one token, as in PostgreSQL.
@@ -57,12 +59,7 @@ pub fn read_text(text: &str) -> Vec<Line> {
 }
 
 fn content(path: &Path) -> std::io::Result<String> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(std::io::ErrorKind::FileTooLarge.into());
-    }
+    let bytes = regular_file::read(path, FILE_BYTES_MAX)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -51,7 +51,7 @@ struct Pages {
     facts: Arc<dyn Facts>,
     tls: Arc<ServerTls>,
     /// Room to put a page together.
-    computing: Semaphore,
+    computing: Arc<Semaphore>,
     /// Where that is done.
     threads: Threads,
 }
@@ -59,7 +59,7 @@ struct Pages {
 impl Pages {
     fn new(facts: Arc<dyn Facts>, tls: Arc<ServerTls>) -> Pages {
         let threads = Threads::new("pages", heap::settle_at_end);
-        Pages { facts, tls, computing: Semaphore::new(COMPUTED_MAX), threads }
+        Pages { facts, tls, computing: Arc::new(Semaphore::new(COMPUTED_MAX)), threads }
     }
 }
 
@@ -164,10 +164,17 @@ impl Pages {
     /// A page that takes time to put together: on a thread where that keeps nobody waiting.
     async fn computed(&self, kind: &'static str, page: fn(&dyn Facts) -> String) -> Answer {
         let facts = self.facts.clone();
-        // Closed by nobody.
-        let _room = self.computing.acquire().await;
         let refused = |told: String| ("503 Service Unavailable", TEXT, told);
-        match self.threads.begin(move || page(&*facts)) {
+        let room = match self.computing.clone().acquire_owned().await {
+            Ok(room) => room,
+            Err(error) => return refused(format!("{error}\n")),
+        };
+        // A client that goes meanwhile gives its room back when the page is done, and no sooner.
+        let put_together = move || {
+            let _room = room;
+            page(&*facts)
+        };
+        match self.threads.begin(put_together) {
             Ok(done) => match done.await {
                 Ok(body) => ("200 OK", kind, body),
                 Err(_) => refused("the page could not be put together\n".to_owned()),

@@ -1,9 +1,13 @@
 //! The token that HTTP requests from elsewhere show to be told more than the server's health.
 
 use crate::config::Config;
+use crate::regular_file;
 
 /// Fewer characters can be guessed.
 const CHARACTERS_MIN: usize = 16;
+
+/// Bytes of its file.
+const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// See the module's head.
 pub struct Token(String);
@@ -18,8 +22,9 @@ impl Token {
         }
         let path = config.data_directory.join(name);
         let shown = path.display();
-        let text = std::fs::read_to_string(&path)
+        let bytes = regular_file::read(&path, FILE_BYTES_MAX)
             .map_err(|error| format!("could not read archipel.http_token_file \"{shown}\": {error}"))?;
+        let text = String::from_utf8_lossy(&bytes);
         let text = text.trim();
         if text.len() < CHARACTERS_MIN || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(format!(

@@ -85,18 +85,24 @@ fn read(line: &'static str) -> Option<Foreign> {
 }
 
 impl Foreign {
-    /// What is kept of a value that SET gives it; an error if it may not be set, or not so.
-    pub fn canonical(&self, text: &str, superuser: bool) -> Result<String> {
-        let refused = |state, message: String| Err(SqlError::new(state, message));
-        let (name, change) = (self.name, SqlState::CANT_CHANGE_RUNTIME_PARAM);
-        let value = self.kind.parse(name, text).map(|value| self.kind.plain(&value)).map_err(|mut error| {
+    /// What is kept of a value; an error if it is none.
+    pub fn kept(&self, text: &str) -> Result<String> {
+        let value = self.kind.parse(self.name, text).map_err(|mut error| {
             // Numbers with a fraction have units here alone.
             if let (Kind::Real { .. }, Some(unit)) = (&self.kind, self.unit) {
                 let message = &mut error.fields_mut().message;
                 *message = message.replacen(" is outside", &format!(" {unit} is outside"), 1);
             }
             error
-        });
+        })?;
+        Ok(self.kind.plain(&value))
+    }
+
+    /// What is kept of a value that SET gives it; an error if it may not be set, or not so.
+    pub fn canonical(&self, text: &str, superuser: bool) -> Result<String> {
+        let refused = |state, message: String| Err(SqlError::new(state, message));
+        let (name, change) = (self.name, SqlState::CANT_CHANGE_RUNTIME_PARAM);
+        let value = self.kept(text);
         match self.context {
             "user" => value,
             "superuser" if superuser => value,

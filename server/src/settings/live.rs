@@ -80,7 +80,9 @@ impl Live {
         for (at, (now, found)) in before.values.iter().zip(found).enumerate() {
             let id = SettingId(at);
             taken.push(match id.setting().context {
-                Context::User | Context::Superuser | Context::Reload => found.clone(),
+                Context::User | Context::Superuser | Context::SuperuserBackend | Context::Reload => {
+                    found.clone()
+                }
                 Context::Internal | Context::Server => now.clone(),
             });
             if id.setting().context == Context::Server && found != now {

@@ -6,6 +6,7 @@
 
 mod names;
 mod roles;
+mod startup;
 mod words;
 
 use std::borrow::Cow;
@@ -430,7 +431,8 @@ impl SessionSettings {
     pub fn take_up(&mut self, server: Arc<Vec<Value>>, version: u64) {
         let mut reset = (*self.reset).clone();
         for (at, found) in server.iter().enumerate() {
-            if self.reset_chosen[at] || self.server[at] == *found {
+            let is_of_start = SETTINGS[at].context == Context::SuperuserBackend;
+            if self.reset_chosen[at] || self.server[at] == *found || is_of_start {
                 continue;
             }
             if !self.chosen[at] {
@@ -446,15 +448,6 @@ impl SessionSettings {
     /// The values in force now.
     pub fn effective(&self) -> &Arc<Effective> {
         &self.effective
-    }
-
-    /// Applies a setting of the startup packet: it becomes the value RESET goes back to.
-    pub fn set_at_startup(&mut self, name: &str, text: &str) -> Result<()> {
-        self.set(name, Some(text), false)?;
-        self.reset = self.session.clone();
-        self.reset_chosen.clone_from(&self.chosen);
-        self.commit();
-        Ok(())
     }
 
     /// Names the schema that relations are looked up in first.

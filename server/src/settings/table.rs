@@ -12,6 +12,8 @@ pub enum Context {
     Server,
     /// There too, and with ALTER SYSTEM; taken up while the server runs.
     Reload,
+    /// The same, for sessions that begin; a superuser's client may say otherwise as it connects.
+    SuperuserBackend,
     /// Any session of a superuser.
     Superuser,
     /// Any session.
@@ -25,6 +27,7 @@ impl Context {
             Context::Internal => "internal",
             Context::Server => "postmaster",
             Context::Reload => "sighup",
+            Context::SuperuserBackend => "superuser-backend",
             Context::Superuser => "superuser",
             Context::User => "user",
         }
@@ -92,7 +95,7 @@ const LOGGING: &str = "Reporting and Logging";
 const STATISTICS: &str = "Statistics";
 const OURS: &str = "Archipel";
 
-use Context::{Internal, Reload, Server, Superuser, User};
+use Context::{Internal, Reload, Server, Superuser, SuperuserBackend, User};
 
 /// The version of PostgreSQL whose behaviour this server follows.
 pub const SERVER_VERSION: &str = concat!("15.0 (Archipel ", env!("CARGO_PKG_VERSION"), ")");
@@ -214,10 +217,10 @@ pub static SETTINGS: &[Setting] = &[
     setting("lc_monetary", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting monetary amounts."),
     setting("lc_numeric", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting numbers."),
     setting("lc_time", Kind::Enum(&["C", "POSIX", "C.UTF-8", "en_US.UTF-8", "en_US.utf8"]), User, "C", CLIENT, "Sets the locale for formatting date and time values."),
-    setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the address to listen to."),
+    setting("listen_addresses", Kind::Text, Server, "127.0.0.1", CONNECT, "Sets the host name or IP address(es) to listen to."),
     setting("lock_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any wait for a lock."),
-    setting("log_connections", Kind::Bool, Reload, "off", LOGGING, "Logs each successful connection."),
-    setting("log_disconnections", Kind::Bool, Reload, "off", LOGGING, "Logs end of a session, including duration."),
+    setting("log_connections", Kind::Bool, SuperuserBackend, "off", LOGGING, "Logs each successful connection."),
+    setting("log_disconnections", Kind::Bool, SuperuserBackend, "off", LOGGING, "Logs end of a session, including duration."),
     setting("log_min_duration_statement", LOGGED_FROM, Superuser, "-1", LOGGING, "Sets the minimum execution time above which all statements will be logged; -1 logs none."),
     setting("maintenance_work_mem", Kind::Integer { min: 1024, max: i32::MAX as i64, unit: Unit::Kilobytes }, User, "64MB", RESOURCE, "Sets the maximum memory to be used for maintenance operations."),
     setting("max_connections", count(1, 100_000), Server, "1000", CONNECT, "Sets the maximum number of concurrent connections."),
@@ -255,12 +258,16 @@ pub static SETTINGS: &[Setting] = &[
     setting("ssl_ca_file", Kind::Text, Reload, "", SSL, "Location of the SSL certificate authority file."),
     setting("ssl_cert_file", Kind::Text, Reload, "server.crt", SSL, "Location of the SSL server certificate file."),
     setting("ssl_ciphers", Kind::Text, Reload, "HIGH:MEDIUM:+3DES:!aNULL", SSL, "Sets the list of allowed SSL ciphers."),
+    setting("ssl_crl_dir", Kind::Text, Reload, "", SSL, "Location of the SSL certificate revocation list directory."),
     setting("ssl_crl_file", Kind::Text, Reload, "", SSL, "Location of the SSL certificate revocation list file."),
+    setting("ssl_dh_params_file", Kind::Text, Reload, "", SSL, "Location of the SSL DH parameters file (without effect: keys are agreed on by elliptic curves)."),
     setting("ssl_ecdh_curve", Kind::Text, Reload, "X25519:prime256v1:secp384r1", SSL, "Sets the curve to use for ECDH."),
     setting("ssl_key_file", Kind::Text, Reload, "server.key", SSL, "Location of the SSL server private key file."),
     setting("ssl_library", Kind::Enum(&["rustls"]), Internal, "rustls", PRESET, "Shows the name of the SSL library."),
     setting("ssl_max_protocol_version", Kind::Enum(&["", "TLSv1.2", "TLSv1.3"]), Reload, "", SSL, "Sets the maximum SSL/TLS protocol version to use."),
     setting("ssl_min_protocol_version", Kind::Enum(&["TLSv1.2", "TLSv1.3"]), Reload, "TLSv1.2", SSL, "Sets the minimum SSL/TLS protocol version to use."),
+    setting("ssl_passphrase_command", Kind::Text, Reload, "", SSL, "Command to obtain passphrases for SSL."),
+    setting("ssl_passphrase_command_supports_reload", Kind::Bool, Reload, "off", SSL, "Controls whether ssl_passphrase_command is called during server reload."),
     setting("ssl_prefer_server_ciphers", Kind::Bool, Reload, "on", SSL, "Give priority to server ciphersuite order."),
     setting("standard_conforming_strings", ON_ONLY, User, "on", COMPATIBILITY, "Causes '...' strings to treat backslashes literally."),
     setting("statement_timeout", MILLISECONDS, User, "0", CLIENT, "Sets the maximum allowed duration of any statement."),

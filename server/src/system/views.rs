@@ -314,6 +314,7 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
             };
             let source = match setting.context {
                 Context::User | Context::Superuser if value != reset => "session",
+                Context::SuperuserBackend if value != reset => "client",
                 _ if reset == setting.default => "default",
                 _ => "configuration file",
             };

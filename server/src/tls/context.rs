@@ -1,11 +1,11 @@
 //! What the settings `ssl_*` and their files come to: what handshakes go by.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archipel_wire::tls::TlsFacts;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
@@ -15,7 +15,7 @@ use rustls::{
 };
 
 use super::error::TlsError;
-use super::{certificate, files, suites};
+use super::{certificate, files, passphrase, suites};
 use crate::config::Config;
 
 /// The protocol that clients name where they begin with TLS, without asking first (RFC 7301).
@@ -33,15 +33,22 @@ pub struct TlsContext {
     server_end_point: Vec<u8>,
 }
 
-/// What a configuration says; `None`: TLS is off. Reads files.
-pub(super) fn read(config: &Config) -> Result<Option<TlsContext>, TlsError> {
+/// When files are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    Start,
+    Reload,
+}
+
+/// What a configuration says; `None`: TLS is off. Reads files, and may run `ssl_passphrase_command`.
+pub(super) fn read(config: &Config, moment: Moment) -> Result<Option<TlsContext>, TlsError> {
     let (for_clients, for_http) = (config.boolean("ssl"), config.boolean("archipel.http_tls"));
     if !for_clients && !for_http {
         return Ok(None);
     }
     let provider = Arc::new(provider(config)?);
     let versions = versions(config)?;
-    let (key, server_end_point) = certified_key(config, &provider)?;
+    let (key, server_end_point) = certified_key(config, &provider, moment)?;
     let resolver = Arc::new(SingleCertAndKey::from(key));
     let built = |verifier: Arc<dyn ClientCertVerifier>, protocol: &[u8]| {
         let builder = ServerConfig::builder_with_provider(provider.clone())
@@ -55,6 +62,9 @@ pub(super) fn read(config: &Config) -> Result<Option<TlsContext>, TlsError> {
         built.send_tls13_tickets = 0;
         Ok::<_, TlsError>(Arc::new(built))
     };
+    if !config.text("ssl_dh_params_file").is_empty() {
+        tracing::warn!("ssl_dh_params_file has no effect: keys are agreed on by elliptic curves (ssl_ecdh_curve)");
+    }
     let clients = for_clients.then(|| built(verifier(config, &provider)?, ALPN)).transpose()?;
     let http = for_http.then(|| built(WebPkiClientVerifier::no_client_auth(), HTTP_ALPN)).transpose()?;
     Ok(Some(TlsContext { clients, http, server_end_point }))
@@ -101,7 +111,11 @@ pub(super) fn provider(config: &Config) -> Result<CryptoProvider, TlsError> {
 }
 
 /// The server's own certificate and key, which belong together, and the hash that channel binding takes.
-fn certified_key(config: &Config, provider: &CryptoProvider) -> Result<(CertifiedKey, Vec<u8>), TlsError> {
+fn certified_key(
+    config: &Config,
+    provider: &CryptoProvider,
+    moment: Moment,
+) -> Result<(CertifiedKey, Vec<u8>), TlsError> {
     let missing = |setting: &str| TlsError(format!("{setting} names no file, and TLS is on"));
     let chain_file = file(config, "ssl_cert_file").ok_or_else(|| missing("ssl_cert_file"))?;
     let key_file = file(config, "ssl_key_file").ok_or_else(|| missing("ssl_key_file"))?;
@@ -116,7 +130,8 @@ fn certified_key(config: &Config, provider: &CryptoProvider) -> Result<(Certifie
     if certificate::has_expired(&parsed, now.as_secs() as i64) {
         return Err(unusable("certificate has expired".to_owned()));
     }
-    let key = provider.key_provider.load_private_key(files::private_key(&key_file)?).map_err(|error| {
+    let key = files::private_key(&key_file, || asked_passphrase(config, &key_file, moment))?;
+    let key = provider.key_provider.load_private_key(key).map_err(|error| {
         TlsError(format!("could not load private key file \"{}\": {error}", key_file.display()))
     })?;
     // A public key ends its own description.
@@ -131,12 +146,40 @@ fn certified_key(config: &Config, provider: &CryptoProvider) -> Result<(Certifie
     Ok((CertifiedKey::new(chain, key), server_end_point))
 }
 
+/// The passphrase of the key, where one may be asked for.
+fn asked_passphrase(config: &Config, key_file: &Path, moment: Moment) -> Result<Vec<u8>, TlsError> {
+    let command = config.text("ssl_passphrase_command");
+    let refused = |what: &str| {
+        TlsError(format!("private key file \"{}\" {what}", key_file.display()))
+    };
+    if command.is_empty() {
+        let what = "cannot be loaded because it requires a passphrase: ssl_passphrase_command is to tell it";
+        return Err(refused(what));
+    }
+    if moment == Moment::Reload && !config.boolean("ssl_passphrase_command_supports_reload") {
+        return Err(refused("cannot be reloaded because it requires a passphrase"));
+    }
+    passphrase::told_by(command)
+}
+
+/// The lists of certificates that count no more; none where no setting names any.
+fn revoked(config: &Config) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let mut lists = Vec::new();
+    if let Some(path) = file(config, "ssl_crl_file") {
+        lists.extend(files::revocations(&path)?);
+    }
+    if let Some(path) = file(config, "ssl_crl_dir") {
+        lists.extend(files::revocations_in(&path)?);
+    }
+    Ok(lists)
+}
+
 /// Who looks at the certificates of clients: they are asked for one, and need not have one.
 fn verifier(
     config: &Config,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
-    let revoked = file(config, "ssl_crl_file").map(|path| files::revocations(&path)).transpose()?;
+    let revoked = revoked(config)?;
     let Some(path) = file(config, "ssl_ca_file") else {
         return Ok(WebPkiClientVerifier::no_client_auth());
     };
@@ -149,14 +192,17 @@ fn verifier(
     }
     let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider.clone())
         .allow_unauthenticated();
-    if let Some(revoked) = revoked {
+    if !revoked.is_empty() {
         builder = builder.with_crls(revoked).enforce_revocation_expiration();
     }
     builder.build().map_err(|error| match &error {
-        VerifierBuilderError::InvalidCrl(_) => TlsError(format!(
-            "could not load SSL certificate revocation list file \"{}\": {error}",
-            file(config, "ssl_crl_file").unwrap_or_default().display()
-        )),
+        VerifierBuilderError::InvalidCrl(_) => {
+            let named = [file(config, "ssl_crl_file"), file(config, "ssl_crl_dir")];
+            let named: Vec<String> =
+                named.into_iter().flatten().map(|path| format!("\"{}\"", path.display())).collect();
+            let named = named.join(" or ");
+            TlsError(format!("could not load SSL certificate revocation list file {named}: {error}"))
+        }
         _ => unusable(error.to_string()),
     })
 }

@@ -31,10 +31,19 @@ pub const FIRST_BYTE: u8 = 22;
 pub enum HandshakeError {
     #[error("could not accept SSL connection: {0}")]
     Io(#[from] io::Error),
-    #[error("could not accept SSL connection: {0}")]
+    #[error("could not accept SSL connection: {}", reason(.0))]
     Protocol(#[from] rustls::Error),
     #[error("could not accept SSL connection: {0}")]
     Other(String),
+}
+
+/// What is wrong, in words that say what to do where rustls's do not.
+fn reason(error: &rustls::Error) -> String {
+    let told = error.to_string();
+    if told.contains("UnsupportedCertVersion") || format!("{error:?}").contains("UnsupportedCertVersion") {
+        return format!("{told}: the client's certificate must be of X.509 version 3");
+    }
+    told
 }
 
 /// A connection after its handshake.

@@ -6,7 +6,7 @@ use arc_swap::ArcSwapOption;
 use archipel_engine::heap;
 use tokio::sync::Semaphore;
 
-use super::context::{self, TlsContext};
+use super::context::{self, Moment, TlsContext};
 use super::error::TlsError;
 use crate::config::Config;
 use crate::threads::Threads;
@@ -19,7 +19,7 @@ pub struct ServerTls {
     /// `None`: it is off.
     now: ArcSwapOption<TlsContext>,
     /// Room for handshakes that compute.
-    computing: Semaphore,
+    computing: Arc<Semaphore>,
     /// Where they do.
     threads: Threads,
 }
@@ -36,20 +36,20 @@ impl ServerTls {
     pub fn start(config: &Config) -> Result<ServerTls, TlsError> {
         check_settings(config)?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(ServerTls::with(context::read(config)?, cores.div_ceil(2).min(HANDSHAKES_MAX)))
+        Ok(ServerTls::with(context::read(config, Moment::Start)?, cores.div_ceil(2).min(HANDSHAKES_MAX)))
     }
 
     fn with(context: Option<TlsContext>, handshakes_max: usize) -> ServerTls {
         ServerTls {
             now: ArcSwapOption::from(context.map(Arc::new)),
-            computing: Semaphore::new(handshakes_max),
+            computing: Arc::new(Semaphore::new(handshakes_max)),
             threads: Threads::new("handshake", heap::settle_at_end),
         }
     }
 
     /// As a reload's configuration says it; the old one stays if that cannot be. Reads files.
     pub fn reload(&self, config: &Config) {
-        match context::read(config) {
+        match context::read(config, Moment::Reload) {
             Ok(context) => self.now.store(context.map(Arc::new)),
             Err(error) => {
                 tracing::error!("{error}");
@@ -69,7 +69,12 @@ impl ServerTls {
         &self,
         step: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, String> {
-        let _room = self.computing.acquire().await.map_err(|error| error.to_string())?;
+        let room = self.computing.clone().acquire_owned().await.map_err(|error| error.to_string())?;
+        // A client that goes meanwhile gives its room back when the step is done, and no sooner.
+        let step = move || {
+            let _room = room;
+            step()
+        };
         let computed = self.threads.begin(step).map_err(|error| error.to_string())?;
         computed.await.map_err(|error| error.to_string())
     }

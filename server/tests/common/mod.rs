@@ -143,6 +143,28 @@ impl Drop for Server {
     }
 }
 
+/// The exit code of a server that does not start with these settings, and what it says.
+pub fn refused_start(settings: &[String]) -> (Option<i32>, String) {
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_archipel"));
+    command.args(["serve", "--http", "off", "--listen", "127.0.0.1:0", "--data-dir"]);
+    command.arg(directory.path().join("data")).args(["--set", "unix_socket_directories="]);
+    for setting in settings {
+        command.args(["--set", setting]);
+    }
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let begun = Instant::now();
+    while child.try_wait().expect("a child can be asked for its status").is_none() {
+        if begun.elapsed() > PATIENCE {
+            // Or it would outlive the test.
+            let _ = child.kill();
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let done = child.wait_with_output().expect("it has ended");
+    (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+}
+
 /// A client that sends and sees bytes.
 pub struct Raw {
     pub stream: TcpStream,

@@ -24,6 +24,8 @@ pub struct TlsFacts {
 pub struct ClientCertificate {
     /// The subject's distinguished name as PostgreSQL shows it: `/C=DE/CN=ann`.
     pub subject: String,
+    /// The same as RFC 2253 has it, the last part first and every part unmistakable: `CN=ann,C=DE`.
+    pub distinguished_name: String,
     /// The subject's first common name, as PostgreSQL takes it. None if it has a zero byte.
     pub common_name: Option<String>,
     /// The serial number, in decimal.

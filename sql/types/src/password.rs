@@ -2,7 +2,8 @@
 //! hashes of old; and whether somebody who connects knows them.
 
 use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::alphabet;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use hmac::{Hmac, KeyInit, Mac};
 use md5::Md5;
 use sha2::{Digest, Sha256};
@@ -10,11 +11,17 @@ use sha2::{Digest, Sha256};
 use crate::error::{Result, SqlError};
 
 /// PostgreSQL's number of rounds.
-const ROUNDS: u32 = 4096;
+const ROUNDS: i32 = 4096;
 
 /// More rounds than this, a fraction of a second, nobody is made to wait for: such a verifier fits no
 /// password that is sent as it is. (In an exchange of SCRAM the client does the rounds.)
-const ROUNDS_COMPUTED_MAX: u32 = 250_000;
+const ROUNDS_COMPUTED_MAX: i32 = 250_000;
+
+/// As PostgreSQL reads base64: bits behind the last byte need not be zeros.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
 
 /// An HMAC-SHA-256 keyed with some bytes, to be given a message.
 fn keyed(key: &[u8]) -> Result<Hmac<Sha256>> {
@@ -27,8 +34,8 @@ fn hmac(key: &[u8], message: &[u8]) -> Result<[u8; 32]> {
     Ok(mac.finalize().into_bytes().into())
 }
 
-/// Hi() of RFC 5802, that is PBKDF2 with one block.
-fn salted(password: &[u8], salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
+/// Hi() of RFC 5802, that is PBKDF2 with one block. Fewer rounds than one are one, as in PostgreSQL.
+fn salted(password: &[u8], salt: &[u8], rounds: i32) -> Result<[u8; 32]> {
     let mac = keyed(password)?;
     let next = |message: &[&[u8]]| -> [u8; 32] {
         let mut mac = mac.clone();
@@ -46,10 +53,12 @@ fn salted(password: &[u8], salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
     Ok(result)
 }
 
-/// The same after SASLprep (RFC 4013). Passwords that it refuses are taken as they are, as PostgreSQL does.
-fn prepared_and_salted(password: &[u8], salt: &[u8], rounds: u32) -> Result<[u8; 32]> {
+/// The same after SASLprep (RFC 4013). Passwords that it refuses, or leaves nothing of, are taken as they are, as
+/// PostgreSQL does: a soft hyphen is no empty password.
+fn prepared_and_salted(password: &[u8], salt: &[u8], rounds: i32) -> Result<[u8; 32]> {
     let text = std::str::from_utf8(password).ok();
-    match text.and_then(|text| stringprep::saslprep(text).ok()) {
+    let prepared = text.and_then(|text| stringprep::saslprep(text).ok());
+    match prepared.filter(|prepared| !prepared.is_empty()) {
         Some(prepared) => salted(prepared.as_bytes(), salt, rounds),
         None => salted(password, salt, rounds),
     }
@@ -76,7 +85,8 @@ pub enum Verifier {
 /// `SCRAM-SHA-256$ROUNDS:SALT$STORED_KEY:SERVER_KEY`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScramVerifier {
-    pub rounds: u32,
+    /// As many as are written there: none, or fewer, where no client will take them.
+    pub rounds: i32,
     pub salt: Vec<u8>,
     stored_key: [u8; 32],
     server_key: [u8; 32],
@@ -122,7 +132,7 @@ impl Md5Verifier {
 }
 
 impl ScramVerifier {
-    fn new(password: &[u8], salt: &[u8], rounds: u32) -> Result<ScramVerifier> {
+    fn new(password: &[u8], salt: &[u8], rounds: i32) -> Result<ScramVerifier> {
         let salted = prepared_and_salted(password, salt, rounds)?;
         Ok(ScramVerifier {
             rounds,
@@ -132,16 +142,27 @@ impl ScramVerifier {
         })
     }
 
+    /// As PostgreSQL reads it (parse_scram_secret), whose strtok passes over what parts words, and whose strtol
+    /// takes any number: what it keeps as a verifier is none of ours to hash as a password.
     fn parse(text: &str) -> Option<ScramVerifier> {
-        let (rounds, rest) = text.strip_prefix("SCRAM-SHA-256$")?.split_once(':')?;
-        let (salt, keys) = rest.split_once('$')?;
-        let (stored, server) = keys.split_once(':')?;
-        let key = |text: &str| <[u8; 32]>::try_from(STANDARD.decode(text).ok()?).ok();
+        let mut rest = text;
+        let mut word = |end: char| {
+            let (word, after) = rest.trim_start_matches(end).split_once(end)?;
+            rest = after;
+            Some(word)
+        };
+        let (scheme, rounds, salt, stored) = (word('$')?, word(':')?, word('$')?, word(':')?);
+        let key = |text: &str| <[u8; 32]>::try_from(LENIENT.decode(text).ok()?).ok();
+        if scheme != "SCRAM-SHA-256" {
+            return None;
+        }
+        let rounds: i64 = rounds.trim_start_matches([' ', '\t', '\n', '\x0b', '\x0c', '\r']).parse().ok()?;
         Some(ScramVerifier {
-            rounds: rounds.parse().ok().filter(|rounds| *rounds > 0)?,
-            salt: STANDARD.decode(salt).ok()?,
+            // Cut to the length of an int, as there.
+            rounds: rounds as i32,
+            salt: LENIENT.decode(salt).ok()?,
             stored_key: key(stored)?,
-            server_key: key(server)?,
+            server_key: key(rest)?,
         })
     }
 
@@ -265,8 +286,64 @@ mod tests {
             "SCRAM-SHA-256$4096:AAAA$AAAA:AAAA",
             "SCRAM-SHA-256$0:AAAA$x:y",
             "SCRAM-SHA-256$",
+            "",
         ] {
             assert_eq!(Verifier::parse(password), None, "{password}");
+        }
+    }
+
+    /// Which of these PostgreSQL 15 keeps as they are, with the rounds that it asks for.
+    #[test]
+    fn what_parses_as_a_verifier_is_kept_as_one() {
+        const SALT: &str = "W22ZaJ0SNY7soEsUEjb6gQ==";
+        const KEYS: &str = "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        let rounds_of = |text: &str| match Verifier::parse(text) {
+            Some(Verifier::Scram(verifier)) => Some(verifier.rounds),
+            _ => None,
+        };
+        for (rounds, expected) in [
+            ("4096", Some(4096)),
+            ("007", Some(7)),
+            ("0", Some(0)),
+            ("-1", Some(-1)),
+            ("+5", Some(5)),
+            (" 5", Some(5)),
+            ("2147483648", Some(i32::MIN)),
+            ("4294967296", Some(0)),
+            ("9223372036854775807", Some(-1)),
+            ("99999999999999999999", None),
+            ("5 ", None),
+            ("0x10", None),
+            ("", None),
+        ] {
+            let text = format!("SCRAM-SHA-256${rounds}:{SALT}${KEYS}");
+            assert_eq!(rounds_of(&text), expected, "{text}");
+        }
+        for (text, is_kept) in [
+            (format!("$SCRAM-SHA-256$4096:{SALT}${KEYS}"), true),
+            (format!("SCRAM-SHA-256$4096:{SALT}$:{KEYS}"), true),
+            (format!("SCRAM-SHA-256$4096:AAAA${KEYS}"), true),
+            (format!("SCRAM-SHA-256$4096:AB==${KEYS}"), true),
+            (format!("SCRAM-SHA-256$4096:AA${KEYS}"), false),
+            (format!("SCRAM-SHA-256$4096:A A A A${KEYS}"), false),
+            (format!("SCRAM-SHA-256$4096:=AAA${KEYS}"), false),
+            (format!("SCRAM-SHA-256$4096:${KEYS}"), false),
+            (format!("SCRAM-SHA-256$4096::{SALT}${KEYS}"), false),
+            (format!("SCRAM-SHA-256$$4096:{SALT}${KEYS}"), false),
+            (format!("SCRAM-SHA-256$4096:{SALT}$${KEYS}"), false),
+            (format!("SCRAM-SHA-256$4096:{SALT}${KEYS}:"), false),
+            (format!("SCRAM-SHA-256$4096:{SALT}${KEYS} "), false),
+            (format!("scram-sha-256$4096:{SALT}${KEYS}"), false),
+        ] {
+            assert_eq!(rounds_of(&text).is_some(), is_kept, "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_made_to_wait_for_rounds_without_end() {
+        for rounds in [i32::MAX, i32::MIN, -1, 0] {
+            let made = ScramVerifier { rounds, ..ScramVerifier::mock("ann", b"nonce") };
+            assert!(!made.matches(b"secret").expect("any key will do"));
         }
     }
 
@@ -287,5 +364,6 @@ mod tests {
         assert_eq!(scram("I\u{ad}X", 7), scram("IX", 7));
         assert_eq!(scram("\u{aa}", 7), scram("a", 7));
         assert_ne!(scram("\u{7}", 7), scram("", 7));
+        assert_ne!(scram("\u{ad}", 7), scram("", 7));
     }
 }

@@ -10,6 +10,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use super::server_file::file_error;
 use super::stop::StopCheck;
+use crate::config::PASSWORD_VARIABLES;
 
 /// What a program that has to end before its time has to do so, before it is killed.
 const GRACE: Duration = Duration::from_secs(1);
@@ -49,14 +50,12 @@ impl Program {
     }
 
     fn start(command: &str, input: Stdio, output: Stdio) -> Result<Program> {
-        let started = Command::new("/bin/sh")
-            .args(["-c", command])
-            .stdin(input)
-            .stdout(output)
-            .stderr(Stdio::inherit())
-            .process_group(0)
-            .spawn();
-        match started {
+        let mut shell = Command::new("/bin/sh");
+        PASSWORD_VARIABLES.iter().for_each(|variable| {
+            shell.env_remove(variable);
+        });
+        shell.args(["-c", command]).stdin(input).stdout(output).stderr(Stdio::inherit()).process_group(0);
+        match shell.spawn() {
             Ok(child) => Ok(Program { child, command: command.to_owned(), ended: false }),
             Err(error) => Err(not_started(command, &error)),
         }

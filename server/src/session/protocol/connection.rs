@@ -21,7 +21,7 @@ use archipel_sql::{interrupt, memory};
 use futures::FutureExt;
 use rustc_hash::FxHashMap;
 
-use super::startup_settings::{set_as_said, start_with, startup_options};
+use super::startup_settings::{set_as_asked, set_as_said};
 use crate::authentication::names::names_of;
 use crate::database::Database;
 use crate::database::door::Entering;
@@ -35,6 +35,7 @@ use crate::session::transaction::Transaction;
 use crate::session::{Session, role, role_setting};
 use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
+use crate::settings::value::Value;
 use crate::wire::frame::Input;
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::{Socket, Transport};
@@ -251,19 +252,8 @@ impl Session {
         let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
         settings.set_user(role_setting::role_value(&role));
         set_as_said(&mut settings, &role, &database);
-        for (name, value) in parameters {
-            match name.as_str() {
-                "user" | "database" | "replication" => {}
-                "options" => {
-                    for (name, value) in startup_options(value)? {
-                        start_with(&mut settings, &role, &database, &name, &value)?;
-                    }
-                }
-                // It has been told before that they are not known.
-                name if name.starts_with("_pq_.") => {}
-                name => start_with(&mut settings, &role, &database, name, value)?,
-            }
-        }
+        set_as_asked(&mut settings, &role, &database, parameters)?;
+        settings.started();
         // As long as the greeting: a client that stays idle keeps it.
         let mut output = Output::default();
         output.authentication_ok();
@@ -469,7 +459,7 @@ impl Session {
 
     /// `log_disconnections`
     fn log_disconnection(&self) {
-        if self.server.live.show("log_disconnections").as_deref() != Some("on") {
+        if self.settings.effective().value("log_disconnections") != Some(&Value::Bool(true)) {
             return;
         }
         let entry = self.entry();

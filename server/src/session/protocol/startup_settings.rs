@@ -4,13 +4,14 @@ use archipel_sql::catalog::Role;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::command_line;
 use crate::database::Database;
 use crate::session::role_setting;
 use crate::settings::SessionSettings;
 
 /// ALTER DATABASE … SET, ALTER ROLE … SET and ALTER ROLE … IN DATABASE … SET: what sessions of a role begin
 /// with, where the last of these has the last word (process_settings). What cannot be set any more is told to
-/// the log, and the session begins all the same.
+/// the log, and the session begins all the same. Whether whoever said it could was asked when it was said.
 pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database: &Database) {
     let state = database.catalog.current();
     let row = state.catalog.database(database.oid);
@@ -20,67 +21,50 @@ pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database:
     };
     let all = [of(None), Some(&role.settings), of(Some(role.oid))];
     for (name, value) in all.into_iter().flatten().flatten() {
-        if let Err(error) = start_with(settings, role, database, name, value) {
+        if let Err(error) = start_with(settings, role, database, (name.as_str(), value.as_str()), true) {
             let whose = &role.name;
             tracing::warn!("setting \"{name}\" for role \"{whose}\" was not applied: {error}");
         }
     }
 }
 
-/// A setting that a session of `role` begins with.
-pub(super) fn start_with(
+/// What the startup packet asks for: its options first, of which the last ones count, and then its other
+/// parameters (process_startup_options).
+pub(super) fn set_as_asked(
     settings: &mut SessionSettings,
     role: &Role,
     database: &Database,
-    name: &str,
-    value: &str,
+    parameters: &[(String, String)],
+) -> Result<(), SqlError> {
+    let mut set = |name: &str, value: &str| start_with(settings, role, database, (name, value), role.superuser);
+    if let Some((_, options)) = parameters.iter().rev().find(|(name, _)| name == "options") {
+        command_line::read(options, &mut set)?;
+    }
+    for (name, value) in parameters {
+        let is_no_setting = matches!(name.as_str(), "user" | "database" | "replication" | "options");
+        // Of options of the protocol it has been told before that they are not known.
+        if !is_no_setting && !name.starts_with("_pq_.") {
+            set(name, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// A setting that a session of `role` begins with. `privileged`: a superuser asks for it, or it was checked when
+/// it was defined.
+fn start_with(
+    settings: &mut SessionSettings,
+    role: &Role,
+    database: &Database,
+    (name, value): (&str, &str),
+    privileged: bool,
 ) -> Result<(), SqlError> {
     if !role_setting::is_role_setting(name) {
-        return settings.set_at_startup(name, value);
+        return settings.set_at_startup(name, value, privileged);
     }
     let state = database.catalog.current();
     let roles = settings.effective().roles;
     let chosen = role_setting::check_role(&state.catalog, roles, role.oid, &name.to_lowercase(), value)?;
     settings.start_as(name, chosen);
     Ok(())
-}
-
-/// `options=-c name=value --name=value`, as libpq's PGOPTIONS sends it.
-pub(super) fn startup_options(text: &str) -> Result<Vec<(String, String)>, SqlError> {
-    let mut options = Vec::new();
-    let mut words: Vec<String> = vec![String::new()];
-    let mut escaped = false;
-    for character in text.chars() {
-        match character {
-            '\\' if !escaped => {
-                escaped = true;
-                continue;
-            }
-            ' ' if !escaped => words.push(String::new()),
-            other => {
-                if let Some(word) = words.last_mut() {
-                    word.push(other);
-                }
-            }
-        }
-        escaped = false;
-    }
-    let mut words = words.into_iter().filter(|word| !word.is_empty());
-    while let Some(word) = words.next() {
-        let assignment = match word.as_str() {
-            "-c" => words.next().unwrap_or_default(),
-            word if word.starts_with("-c") || word.starts_with("--") => word[2..].to_owned(),
-            other => {
-                return Err(SqlError::new(
-                    SqlState::SYNTAX_ERROR,
-                    format!("invalid command-line argument for server process: {other}"),
-                ));
-            }
-        };
-        let (name, value) = assignment.split_once('=').ok_or_else(|| {
-            SqlError::new(SqlState::SYNTAX_ERROR, format!("-c {assignment} requires a value"))
-        })?;
-        options.push((name.replace('-', "_"), value.to_owned()));
-    }
-    Ok(options)
 }

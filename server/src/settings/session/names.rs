@@ -12,15 +12,7 @@ pub(super) fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> 
         Some(id) => {
             let setting = id.setting();
             if !matches!(setting.context, Context::User | Context::Superuser) && changes(id) {
-                let message = match setting.context {
-                    Context::Internal => format!("parameter \"{}\" cannot be changed", setting.name),
-                    Context::Reload => format!("parameter \"{}\" cannot be changed now", setting.name),
-                    _ => format!(
-                        "parameter \"{}\" cannot be changed without restarting the server",
-                        setting.name
-                    ),
-                };
-                return Err(SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, message));
+                return Err(unchangeable(setting.name, setting.context.as_str()));
             }
             Ok(Some(id))
         }
@@ -33,6 +25,41 @@ pub(super) fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> 
             format!("unrecognized configuration parameter \"{name}\""),
         )),
     }
+}
+
+/// The setting of that name, as [`known_setting`], if a session may be given it as it begins
+/// (set_config_option). PostgreSQL refuses the others even where nothing would change. `privileged`: by a
+/// superuser, or by a definition that was checked when it was made.
+pub(super) fn startup_setting(name: &str, privileged: bool) -> Result<Option<SettingId>> {
+    let known = match (find(name), foreign::find(name)) {
+        (Some(id), _) => Some((id.setting().name, id.setting().context.as_str())),
+        (None, Some(known)) => Some((known.name, known.context)),
+        (None, None) => None,
+    };
+    match known {
+        Some((name, context @ ("internal" | "postmaster" | "sighup"))) => Err(unchangeable(name, context)),
+        Some((name, "superuser" | "superuser-backend")) if !privileged => {
+            let message = format!("permission denied to set parameter \"{name}\"");
+            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message))
+        }
+        _ => known_setting(name, |_| false),
+    }
+}
+
+/// The error of a setting that no session may set, or none any more.
+fn unchangeable(name: &str, context: &str) -> SqlError {
+    let how = match context {
+        "internal" => "cannot be changed",
+        "sighup" => "cannot be changed now",
+        "postmaster" => "cannot be changed without restarting the server",
+        _ => "cannot be set after connection start",
+    };
+    SqlError::new(SqlState::CANT_CHANGE_RUNTIME_PARAM, format!("parameter \"{name}\" {how}"))
+}
+
+/// What is kept of a value that such a setting begins with.
+pub(super) fn custom_value_at_startup(name: &str, text: &str) -> Result<String> {
+    foreign::find(name).map_or_else(|| Ok(text.to_owned()), |known| known.kept(text))
 }
 
 /// What is kept of a value of a setting that is none of [`SETTINGS`](super::super::table::SETTINGS).
