@@ -209,3 +209,23 @@ fn agrees_with_its_status(suite: &str) {
 fn pgx() {
     agrees_with_its_status("pgx");
 }
+
+#[test]
+fn lib_pq() {
+    agrees_with_its_status("pq");
+}
+
+#[test]
+fn tokio_postgres() {
+    agrees_with_its_status("tokio-postgres");
+}
+
+#[test]
+fn sysbench() {
+    agrees_with_its_status("sysbench");
+}
+
+#[test]
+fn pgbench() {
+    agrees_with_its_status("pgbench");
+}
