@@ -91,6 +91,9 @@ pub struct StatementRun {
     pub out: Vec<u8>,
     /// Where this program's rows begin in `out`.
     pub mark: usize,
+    /// Where the rows end that a query which has failed gave before; its client gets them, and then the
+    /// error.
+    pub answered: Option<usize>,
     /// When the surrounding transaction block began.
     pub now: Option<i64>,
     /// Whether the transaction is READ ONLY.
@@ -185,6 +188,20 @@ impl StatementRun {
             && is_plain_query(&self.plan.bound)
     }
 
+    /// Whether PostgreSQL would have sent each row before it computed the next one: what a client has asked
+    /// for that changes nothing.
+    fn gives_rows_one_by_one(&self) -> bool {
+        !matches!(self.streaming, Streaming::AtEnd)
+            && matches!(self.rows_to, RowsTo::Wire(_))
+            && matches!(self.plan.code, Code::Native(_))
+            && self.plan.is_read_only()
+    }
+
+    /// Drops what a run that failed has answered, all but the rows that its client gets all the same.
+    pub fn keep_answered(&mut self) {
+        self.out.truncate(self.answered.unwrap_or_default().max(self.mark));
+    }
+
     /// Whether rows have left.
     pub fn has_sent(&self) -> bool {
         matches!(&self.streaming, Streaming::Streams(portions) if portions.has_sent())
@@ -265,6 +282,7 @@ impl StatementRun {
             kept: &mut self.kept,
             portions: self.streaming.portions(),
             rows: 0,
+            whole: 0,
         };
         let done = match &self.plan.code {
             Code::Native(compiled) => compiled.run(&mut context, &mut sink),
@@ -284,6 +302,7 @@ impl StatementRun {
                 })
             }
         };
+        let whole = sink.whole;
         // What waits for the end of the transaction, where this is all of it.
         let done = done.and_then(|rows| {
             if !self.one_shot {
@@ -309,7 +328,10 @@ impl StatementRun {
             self.paused = None;
             return Err(Stop::Abort.into());
         }
-        self.rows = done?;
+        self.rows = done.inspect_err(|error| {
+            let stays = matches!(error, ExecError::Sql(_)) && self.gives_rows_one_by_one();
+            self.answered = stays.then_some(whole);
+        })?;
         // It holds its partitions: whoever comes after it draws later.
         if !self.notifications.is_empty() && self.one_shot && !self.plan.is_read_only() {
             self.ticket = Some(host.database.notifications.ticket(&self.notifications)?);
@@ -371,6 +393,7 @@ impl Program for StatementRun {
             return Err(Stop::Abort);
         }
         self.out.truncate(self.mark);
+        self.answered = None;
         self.kept.clear();
         self.error = None;
         self.notices.clear();
@@ -407,7 +430,7 @@ impl Program for StatementRun {
         match result {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                self.out.truncate(self.mark);
+                self.keep_answered();
                 Err(stop_with(error, &mut self.error))
             }
             Err(payload) => {

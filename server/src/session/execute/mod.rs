@@ -484,6 +484,7 @@ impl Session {
             host: self.host(),
             rows_to,
             mark: out.len(),
+            answered: None,
             out,
             now: self.began_at(),
             read_only: self.is_read_only(),
@@ -521,7 +522,7 @@ impl Session {
     fn finish_run(&mut self, mut run: Box<StatementRun>, outcome: Outcome) -> Result<(Ran, Vec<Vec<Datum>>)> {
         let failed = outcome.result.is_err();
         if failed {
-            run.out.truncate(run.mark);
+            run.keep_answered();
         }
         if run.notices.is_empty() {
             self.output = Output::from_messages(run.out);
