@@ -91,9 +91,8 @@ pub struct StatementRun {
     pub out: Vec<u8>,
     /// Where this program's rows begin in `out`.
     pub mark: usize,
-    /// Where the rows end that a query which has failed gave before; its client gets them, and then the
-    /// error.
-    pub answered: Option<usize>,
+    /// Where the last whole row of an attempt ends.
+    pub answered: usize,
     /// When the surrounding transaction block began.
     pub now: Option<i64>,
     /// Whether the transaction is READ ONLY.
@@ -188,18 +187,14 @@ impl StatementRun {
             && is_plain_query(&self.plan.bound)
     }
 
-    /// Whether PostgreSQL would have sent each row before it computed the next one: what a client has asked
-    /// for that changes nothing.
-    fn gives_rows_one_by_one(&self) -> bool {
-        !matches!(self.streaming, Streaming::AtEnd)
+    /// Whether its client gets the rows before an error: PostgreSQL sends each one before it computes the
+    /// next, where a statement changes nothing.
+    pub fn keeps_rows(&self) -> bool {
+        self.error.is_some()
+            && !matches!(self.streaming, Streaming::AtEnd)
             && matches!(self.rows_to, RowsTo::Wire(_))
             && matches!(self.plan.code, Code::Native(_))
             && self.plan.is_read_only()
-    }
-
-    /// Drops what a run that failed has answered, all but the rows that its client gets all the same.
-    pub fn keep_answered(&mut self) {
-        self.out.truncate(self.answered.unwrap_or_default().max(self.mark));
     }
 
     /// Whether rows have left.
@@ -302,7 +297,7 @@ impl StatementRun {
                 })
             }
         };
-        let whole = sink.whole;
+        self.answered = sink.whole;
         // What waits for the end of the transaction, where this is all of it.
         let done = done.and_then(|rows| {
             if !self.one_shot {
@@ -328,10 +323,7 @@ impl StatementRun {
             self.paused = None;
             return Err(Stop::Abort.into());
         }
-        self.rows = done.inspect_err(|error| {
-            let stays = matches!(error, ExecError::Sql(_)) && self.gives_rows_one_by_one();
-            self.answered = stays.then_some(whole);
-        })?;
+        self.rows = done?;
         // It holds its partitions: whoever comes after it draws later.
         if !self.notifications.is_empty() && self.one_shot && !self.plan.is_read_only() {
             self.ticket = Some(host.database.notifications.ticket(&self.notifications)?);
@@ -393,7 +385,7 @@ impl Program for StatementRun {
             return Err(Stop::Abort);
         }
         self.out.truncate(self.mark);
-        self.answered = None;
+        self.answered = 0;
         self.kept.clear();
         self.error = None;
         self.notices.clear();
@@ -430,8 +422,9 @@ impl Program for StatementRun {
         match result {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                self.keep_answered();
-                Err(stop_with(error, &mut self.error))
+                let stop = stop_with(error, &mut self.error);
+                self.out.truncate(if self.keeps_rows() { self.answered.max(self.mark) } else { self.mark });
+                Err(stop)
             }
             Err(payload) => {
                 self.out.truncate(self.mark);

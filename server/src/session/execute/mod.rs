@@ -484,7 +484,7 @@ impl Session {
             host: self.host(),
             rows_to,
             mark: out.len(),
-            answered: None,
+            answered: 0,
             out,
             now: self.began_at(),
             read_only: self.is_read_only(),
@@ -521,8 +521,8 @@ impl Session {
     /// Takes rows, notices and effects of a finished run.
     fn finish_run(&mut self, mut run: Box<StatementRun>, outcome: Outcome) -> Result<(Ran, Vec<Vec<Datum>>)> {
         let failed = outcome.result.is_err();
-        if failed {
-            run.keep_answered();
+        if failed && !run.keeps_rows() {
+            run.out.truncate(run.mark);
         }
         if run.notices.is_empty() {
             self.output = Output::from_messages(run.out);
