@@ -200,6 +200,8 @@ pub struct Sink<'a> {
     /// Where they go while the program runs, if somebody takes them.
     pub portions: Option<&'a mut Portions>,
     pub rows: u64,
+    /// How much of `out` is whole rows, if any of it is.
+    pub whole: usize,
 }
 
 impl RowSink for Sink<'_> {
@@ -224,6 +226,7 @@ impl RowSink for Sink<'_> {
         if let Some(portions) = &mut self.portions {
             portions.hand_over(self.out)?;
         }
+        self.whole = self.out.len();
         if self.out.len() > RESULT_BYTES_MAX {
             return Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,

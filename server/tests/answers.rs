@@ -253,3 +253,23 @@ fn a_call_may_commit_anywhere_in_a_pipeline() {
     assert_eq!(state(&answer).as_deref(), Some("2D000"));
     assert_eq!(count(&mut raw), "4");
 }
+
+/// As PostgreSQL does for a SELECT, and not for rows of RETURNING, which it gathers first.
+#[test]
+fn rows_before_an_error_are_answered() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query(
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 2), (2, 1), (3, 0), (4, 1)",
+    );
+    let read = "SELECT 1 / v FROM t WHERE id BETWEEN 1 AND 9 ORDER BY id";
+    for text in [read, "SELECT 2 / (3 - g) FROM generate_series(1, 9) g"] {
+        let answer = raw.query(text);
+        assert_eq!((kinds(&answer).as_str(), state(&answer).as_deref()), ("TDDEZ", Some("22012")), "{text}");
+        raw.stream.write_all(&[parse(text), run(), framed(b'S', b"")].concat()).unwrap();
+        assert_eq!(kinds(&raw.until(b'Z')), "12DDEZ", "{text}");
+    }
+    let answer = raw.query("UPDATE t SET v = v RETURNING 1 / v");
+    assert_eq!((kinds(&answer).contains('D'), state(&answer).as_deref()), (false, Some("22012")));
+    assert_eq!(kinds(&raw.query("SELECT 1; SELECT 1 / v FROM t WHERE id = 3")), "TDCTEZ");
+}

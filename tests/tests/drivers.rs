@@ -2,8 +2,8 @@
 //! with pinned versions, against a server of its own, which takes nobody without TLS and a password.
 //!
 //! What a program expects holds on PostgreSQL 15; `tests/run --long` runs each there too, and the
-//! programs that take longer to install. `tests/drivers/run NAME` runs one by hand. The suite that a
-//! driver has of its own is run there by `tests/drivers/suite NAME`.
+//! programs that take longer to install. `tests/drivers/run NAME` runs one by hand. The suites that
+//! come with drivers are in `driver_suites.rs`.
 
 use std::process::{Command, Stdio};
 
@@ -29,28 +29,24 @@ fn prepare(driver: &str) {
 /// Runs a driver's program, which empties schema `public` first; panics with its output unless
 /// all its checks pass.
 fn run(driver: &str, server: &str, url: &str) {
-    let said = output_of("run", driver, server, url, &[]);
-    let count = said.lines().last().unwrap_or_default();
-    let all_passed = count.ends_with(" passed, 0 failed") && !count.starts_with("0 ");
-    assert!(all_passed, "{driver} on {server}: {said}");
-}
-
-/// What a script of `tests/drivers` says of a driver; panics with it unless it ends well.
-fn output_of(script: &str, driver: &str, server: &str, url: &str, arguments: &[&str]) -> String {
     let output = Command::new("timeout")
         .args(["-k", "5", LIMIT_S])
-        .arg(archipel_tests::file(&format!("drivers/{script}")))
+        .arg(archipel_tests::file("drivers/run"))
         .arg(driver)
-        .args(arguments)
         .env("DATABASE_URL", url)
         .stdin(Stdio::null())
         .output()
         .expect("timeout of coreutils is installed");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    println!("{script} {driver} on {server}: {}", said.lines().last().unwrap_or_default());
-    assert!(output.status.success(), "{driver} on {server}: {}\n{said}\n{errors}", output.status);
-    said
+    let count = said.lines().last().unwrap_or_default();
+    println!("{driver} on {server}: {count}");
+    let all_passed = count.ends_with(" passed, 0 failed") && !count.starts_with("0 ");
+    assert!(
+        output.status.success() && all_passed,
+        "{driver} on {server}: {}\n{said}\n{errors}",
+        output.status
+    );
 }
 
 fn works(driver: &str) {
@@ -68,16 +64,6 @@ fn works(driver: &str) {
 fn works_at_length(driver: &str) {
     if archipel_tests::long() {
         works(driver);
-    } else {
-        archipel_tests::skipped("belongs to tests/run --long");
-    }
-}
-
-#[test]
-fn the_suite_of_pgx_fails_where_it_is_said_to() {
-    if archipel_tests::long() {
-        output_of("suite", "pgx", "PostgreSQL", &Postgres::start().url(), &["--all"]);
-        output_of("suite", "pgx", "Archipel", &Server::start(&[]).url(), &[]);
     } else {
         archipel_tests::skipped("belongs to tests/run --long");
     }

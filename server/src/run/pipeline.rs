@@ -166,6 +166,7 @@ impl PipelineRun {
                 kept: &mut kept,
                 portions: None,
                 rows: 0,
+                whole: 0,
             };
             let ran = compiled.run(context, &mut sink);
             *params = std::mem::take(&mut context.params);

@@ -91,6 +91,8 @@ pub struct StatementRun {
     pub out: Vec<u8>,
     /// Where this program's rows begin in `out`.
     pub mark: usize,
+    /// Where the last whole row of an attempt ends.
+    pub answered: usize,
     /// When the surrounding transaction block began.
     pub now: Option<i64>,
     /// Whether the transaction is READ ONLY.
@@ -185,6 +187,16 @@ impl StatementRun {
             && is_plain_query(&self.plan.bound)
     }
 
+    /// Whether its client gets the rows before an error: PostgreSQL sends each one before it computes the
+    /// next, where a statement changes nothing.
+    pub fn keeps_rows(&self) -> bool {
+        self.error.is_some()
+            && !matches!(self.streaming, Streaming::AtEnd)
+            && matches!(self.rows_to, RowsTo::Wire(_))
+            && matches!(self.plan.code, Code::Native(_))
+            && self.plan.is_read_only()
+    }
+
     /// Whether rows have left.
     pub fn has_sent(&self) -> bool {
         matches!(&self.streaming, Streaming::Streams(portions) if portions.has_sent())
@@ -265,6 +277,7 @@ impl StatementRun {
             kept: &mut self.kept,
             portions: self.streaming.portions(),
             rows: 0,
+            whole: 0,
         };
         let done = match &self.plan.code {
             Code::Native(compiled) => compiled.run(&mut context, &mut sink),
@@ -284,6 +297,7 @@ impl StatementRun {
                 })
             }
         };
+        self.answered = sink.whole;
         // What waits for the end of the transaction, where this is all of it.
         let done = done.and_then(|rows| {
             if !self.one_shot {
@@ -371,6 +385,7 @@ impl Program for StatementRun {
             return Err(Stop::Abort);
         }
         self.out.truncate(self.mark);
+        self.answered = 0;
         self.kept.clear();
         self.error = None;
         self.notices.clear();
@@ -407,8 +422,9 @@ impl Program for StatementRun {
         match result {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
-                self.out.truncate(self.mark);
-                Err(stop_with(error, &mut self.error))
+                let stop = stop_with(error, &mut self.error);
+                self.out.truncate(if self.keeps_rows() { self.answered.max(self.mark) } else { self.mark });
+                Err(stop)
             }
             Err(payload) => {
                 self.out.truncate(self.mark);

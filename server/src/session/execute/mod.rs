@@ -484,6 +484,7 @@ impl Session {
             host: self.host(),
             rows_to,
             mark: out.len(),
+            answered: 0,
             out,
             now: self.began_at(),
             read_only: self.is_read_only(),
@@ -520,7 +521,7 @@ impl Session {
     /// Takes rows, notices and effects of a finished run.
     fn finish_run(&mut self, mut run: Box<StatementRun>, outcome: Outcome) -> Result<(Ran, Vec<Vec<Datum>>)> {
         let failed = outcome.result.is_err();
-        if failed {
+        if failed && !run.keeps_rows() {
             run.out.truncate(run.mark);
         }
         if run.notices.is_empty() {
