@@ -15,7 +15,7 @@ use super::column_name::renamed_column;
 use crate::bind::Clause;
 use crate::expression::check as expression;
 use crate::relation::inheritance::{carried, same_condition, same_type};
-use crate::relation::{partition_keys, storage_option, table};
+use crate::relation::{partition_keys, storage_option};
 use crate::work;
 use crate::work::change::{column_place, finish};
 use crate::work::{Work, validation};

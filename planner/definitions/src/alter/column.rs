@@ -15,6 +15,7 @@ use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{TypeNames, element_of, is_date_or_time, type_info};
 use archipel_sql::types::{Oid, Type};
 
+use super::index_rebuild;
 use crate::bind::stored_expression::About;
 use crate::bind::{BindEnv, Clause, bind_statement};
 use crate::bound::BoundStatement;
@@ -215,7 +216,6 @@ pub(super) fn set_type(
         finish(table, work);
         return Ok(());
     }
-    check_index_expressions(&table, place)?;
     if let Some(using) = using {
         // What it says is about the row as it was before the statement.
         let original = work.env.catalog.table_by_oid(table.oid);
@@ -248,14 +248,16 @@ pub(super) fn set_type(
     {
         table.columns[at].default = Some(typed);
     }
+    let stored = table.clone();
+    let taken = index_rebuild::take_off(&mut table, place, work)?;
     place_anew(&mut table, place, work)?;
     let table = work.put_table(table);
     let mut visible = column_source::all_kept(&table);
     visible[at] = ColumnSource::Constant(OwnedCell::Null);
-    let columns = column_source::sources(&table, &table, visible);
+    let columns = column_source::sources(&stored, &table, visible);
     work.compute(Computed { column: at, ty: new, not_null, once: false, value });
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
-    Ok(())
+    index_rebuild::put_back(table, taken, work)
 }
 
 /// Refuses another type for a column that views, triggers or generated columns use.
@@ -297,20 +299,6 @@ fn check_users(table: &Table, place: u16, work: &Work<'_>) -> Result<()> {
             "Column \"{column}\" is used by generated column \"{}\".",
             table.columns[usize::from(user)].name
         )));
-    }
-    Ok(())
-}
-
-/// Refuses another type for a column that expressions of indexes use.
-fn check_index_expressions(table: &Table, place: u16) -> Result<()> {
-    let column = &table.columns[usize::from(place)].name;
-    for (index, expression) in table.index_expressions() {
-        if check::text_uses_column(&index.stored_text(expression), table, place)? {
-            return Err(SqlError::unsupported(format_args!(
-                "altering the type of column \"{column}\", which the expressions of index \"{}\" use",
-                index.name
-            )));
-        }
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
     column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, policy,
-    storage_option, table, trigger, view,
+    storage_option, trigger, view,
 };
 use crate::row::table_def;
 use crate::schema;

@@ -175,7 +175,7 @@ fn index_name(
 }
 
 /// Has rows store what an index is over before there are entries of it.
-fn store_expressions(table: &Table, changed: &Table, index: &Index, work: &mut Work<'_>) {
+pub(crate) fn store_expressions(table: &Table, changed: &Table, index: &Index, work: &mut Work<'_>) {
     for expression in &index.expressions {
         let Some(column) = changed.stored_place(index.oid, expression.place) else { continue };
         let text = index.stored_text(expression);

@@ -401,8 +401,9 @@ fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &
     let fault = KeyFault::Missing(referenced.name.clone());
     let hidden = work.hides_rows(table, work.env.roles.current);
     work.validate_key(query, error, FaultyKey { columns: names, fault, hidden });
+    let by_policies = work.looks_by_policies([table, referenced]);
     if let Some(validation) = work.plan.validations.last_mut() {
-        validation.apart = Some(apart);
+        (validation.apart, validation.by_policies) = (Some(apart), by_policies);
     }
 }
 
