@@ -17,7 +17,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::index_rebuild;
 use crate::bind::stored_expression::About;
-use crate::bind::{BindEnv, Clause, bind_statement};
+use crate::bind::{BindEnv, Clause, bind_expression, bind_statement};
 use crate::bound::BoundStatement;
 use crate::data_type::composite;
 use crate::expression::{check, stored_expression};
@@ -229,6 +229,7 @@ pub(super) fn set_type(
     let original = original.filter(|original| original.column_index(column).is_some());
     let known = original.as_ref().map_or(&work.catalog, |_| work.env.catalog);
     check_conversion((&table, known), column, &expression, using.is_some(), new, work)?;
+    check_default(&table.columns[at], new, work)?;
     if table.columns[at].identity.is_some() {
         follow_type(&table, place, new, work)?;
     }
@@ -429,6 +430,26 @@ fn check_conversion(
             work.format_type(new)
         ))
     })
+}
+
+/// The default must be assignable to the new type, too.
+fn check_default(column: &Column, new: Type, work: &Work<'_>) -> Result<()> {
+    let said = column.default.as_ref().filter(|text| !text.eq_ignore_ascii_case("null"));
+    let Some(text) = said.filter(|_| column.identity.is_none()) else { return Ok(()) };
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    env.params_fixed = true;
+    // A literal is one of the type that the column had.
+    let from = match bind_expression(&expression.expr, &mut env, None)?.ty {
+        ty if ty.oid == Oid::UNKNOWN => column.ty,
+        ty => ty,
+    };
+    if from.oid == new.oid || archipel_sql::cast::find(from.oid, new.oid, CastContext::Assignment).is_some() {
+        return Ok(());
+    }
+    let shown = work.type_name(new.oid);
+    let message = format!("default for column \"{}\" cannot be cast automatically to type {shown}", column.name);
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
 /// ALTER COLUMN … ADD GENERATED, SET GENERATED, RESTART, DROP IDENTITY.
