@@ -166,22 +166,6 @@ pub enum ExprKind {
     Subquery(Box<Subquery>),
 }
 
-impl BoundExpr {
-    /// Whether a condition says all that another one does, part by part.
-    pub fn implies(&self, wanted: &BoundExpr) -> bool {
-        fn parts<'b>(expr: &'b BoundExpr, out: &mut Vec<&'b BoundExpr>) {
-            match &expr.kind {
-                ExprKind::And(list) => list.iter().for_each(|part| parts(part, out)),
-                _ => out.push(expr),
-            }
-        }
-        let (mut have, mut need) = (Vec::new(), Vec::new());
-        parts(self, &mut have);
-        parts(wanted, &mut need);
-        need.iter().all(|part| have.iter().any(|known| known.is_same(part)))
-    }
-}
-
 /// What rows store for a part of an index's key, over the table's row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BoundIndexExpression {

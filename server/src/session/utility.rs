@@ -108,6 +108,9 @@ impl Session {
         }
         match &**statement {
             Statement::Transaction(transaction) => {
+                if self.transaction.is_open() {
+                    self.require_outside_of_block(statement)?;
+                }
                 let tag = self.transaction_statement(transaction).await?;
                 self.output.command_complete(tag);
             }

@@ -235,6 +235,7 @@ impl Prepared {
                 **statement,
                 Statement::Transaction(
                     TransactionStatement::Commit { .. }
+                        | TransactionStatement::Prepare(_)
                         | TransactionStatement::Rollback { .. }
                         | TransactionStatement::RollbackTo(_)
                 )

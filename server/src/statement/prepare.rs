@@ -475,19 +475,18 @@ impl Planning {
     }
 
     /// As [`Planning::bind`], for a query of a definition that names relations of rows which this is to
-    /// write: its text, and those. They come in the first registers.
+    /// write: its text, and those. They come in the first registers. Most look at all rows, whoever makes them.
     pub(crate) fn bind_over_written(
         &self,
         statement: &Statement,
         (text, written): (&str, &[Written]),
-        search_path: &[String],
+        (search_path, reader): (&[String], PolicyReader),
     ) -> Result<(BoundStatement, Vec<Requirement>)> {
         let (context, scope) = (self.context(), WrittenScope(written));
         let mut environment = BindEnv::new(&self.host.catalog.catalog, search_path, &context);
         environment.text = text;
         environment.variables = Some(&scope);
-        // A definition looks at all rows, whoever makes it.
-        environment.reader = PolicyReader::Exempt;
+        environment.reader = reader;
         let bound = bind_statement(statement, &mut environment)?;
         Ok((bound, environment.required))
     }

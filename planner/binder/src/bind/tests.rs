@@ -33,6 +33,7 @@ fn table(oid: u32, name: &str, columns: Vec<Column>, key: &[u16]) -> Table {
             columns: key.to_vec(),
             include: Vec::new(),
             parent: None,
+            options: Vec::new(),
         }),
         distribution: Distribution::Column { column: 0, group: oid },
         tree: oid,
@@ -117,6 +118,7 @@ pub(crate) fn catalog() -> Catalog {
         parent: None,
         hash: false,
         classes: Vec::new(),
+        options: Vec::new(),
     });
     let u = table(
         20020,

@@ -30,6 +30,17 @@ impl Work<'_> {
         authority.is_under_row_security(table, true).unwrap_or(true)
     }
 
+    /// Whether whoever makes a foreign key looks at the rows of its tables as policies show them
+    /// (RI_Initial_Check). Where a table with row security is another's, each key is looked for in its owner's
+    /// name, as when rows are written.
+    pub fn looks_by_policies(&self, tables: [&Table; 2]) -> bool {
+        let authority = self.authority();
+        let of_others = |table: &&Table| table.row_security.enabled && !authority.owns(table.oid);
+        !self.env.system
+            && !tables.iter().any(of_others)
+            && tables.iter().any(|table| self.hides_rows(table, self.env.roles.current))
+    }
+
     /// 42501 unless the object belongs to the role in force.
     pub fn require_owner(&self, object: Oid) -> Result<()> {
         if self.env.system { Ok(()) } else { self.authority().require_owner(object) }

@@ -15,7 +15,7 @@ use super::column_name::renamed_column;
 use crate::bind::Clause;
 use crate::expression::check as expression;
 use crate::relation::inheritance::{carried, same_condition, same_type};
-use crate::relation::{partition_keys, table};
+use crate::relation::{partition_keys, storage_option};
 use crate::work;
 use crate::work::change::{column_place, finish};
 use crate::work::{Work, validation};
@@ -162,7 +162,7 @@ pub(super) fn check(table: &Table, action: &AlterTableAction, reach: Reach, work
             }
         }
         AlterTableAction::SetOptions(options) if table.is_partitioned() => {
-            table::check_no_options(options)?;
+            storage_option::check_no_options(options)?;
         }
         _ => {}
     }
@@ -538,6 +538,7 @@ fn add_column(
             kind,
             deferrable: Deferrable::default(),
             no_inherit: false,
+            options: Vec::new(),
         });
     };
     if column.not_null {

@@ -427,6 +427,7 @@ fn as_index(key: &KeyConstraint) -> Index {
         expressions: Vec::new(),
         hash: false,
         classes: Vec::new(),
+        options: key.options.clone(),
         parent: key.parent,
     }
 }

@@ -15,8 +15,9 @@ use archipel_sql::function::CastContext;
 use archipel_sql::type_table::{TypeNames, element_of, is_date_or_time, type_info};
 use archipel_sql::types::{Oid, Type};
 
+use super::index_rebuild;
 use crate::bind::stored_expression::About;
-use crate::bind::{BindEnv, Clause, bind_statement};
+use crate::bind::{BindEnv, Clause, bind_expression, bind_statement};
 use crate::bound::BoundStatement;
 use crate::data_type::composite;
 use crate::expression::{check, stored_expression};
@@ -215,7 +216,6 @@ pub(super) fn set_type(
         finish(table, work);
         return Ok(());
     }
-    check_index_expressions(&table, place)?;
     if let Some(using) = using {
         // What it says is about the row as it was before the statement.
         let original = work.env.catalog.table_by_oid(table.oid);
@@ -229,6 +229,7 @@ pub(super) fn set_type(
     let original = original.filter(|original| original.column_index(column).is_some());
     let known = original.as_ref().map_or(&work.catalog, |_| work.env.catalog);
     check_conversion((&table, known), column, &expression, using.is_some(), new, work)?;
+    check_default(&table.columns[at], new, work)?;
     if table.columns[at].identity.is_some() {
         follow_type(&table, place, new, work)?;
     }
@@ -248,14 +249,16 @@ pub(super) fn set_type(
     {
         table.columns[at].default = Some(typed);
     }
+    let stored = table.clone();
+    let taken = index_rebuild::take_off(&mut table, place, work)?;
     place_anew(&mut table, place, work)?;
     let table = work.put_table(table);
     let mut visible = column_source::all_kept(&table);
     visible[at] = ColumnSource::Constant(OwnedCell::Null);
-    let columns = column_source::sources(&table, &table, visible);
+    let columns = column_source::sources(&stored, &table, visible);
     work.compute(Computed { column: at, ty: new, not_null, once: false, value });
     work.operation(DdlOp::AlterTable { def: table_def(&table), columns });
-    Ok(())
+    index_rebuild::put_back(table, taken, work)
 }
 
 /// Refuses another type for a column that views, triggers or generated columns use.
@@ -297,20 +300,6 @@ fn check_users(table: &Table, place: u16, work: &Work<'_>) -> Result<()> {
             "Column \"{column}\" is used by generated column \"{}\".",
             table.columns[usize::from(user)].name
         )));
-    }
-    Ok(())
-}
-
-/// Refuses another type for a column that expressions of indexes use.
-fn check_index_expressions(table: &Table, place: u16) -> Result<()> {
-    let column = &table.columns[usize::from(place)].name;
-    for (index, expression) in table.index_expressions() {
-        if check::text_uses_column(&index.stored_text(expression), table, place)? {
-            return Err(SqlError::unsupported(format_args!(
-                "altering the type of column \"{column}\", which the expressions of index \"{}\" use",
-                index.name
-            )));
-        }
     }
     Ok(())
 }
@@ -441,6 +430,26 @@ fn check_conversion(
             work.format_type(new)
         ))
     })
+}
+
+/// The default must be assignable to the new type, too.
+fn check_default(column: &Column, new: Type, work: &Work<'_>) -> Result<()> {
+    let said = column.default.as_ref().filter(|text| !text.eq_ignore_ascii_case("null"));
+    let Some(text) = said.filter(|_| column.identity.is_none()) else { return Ok(()) };
+    let expression = archipel_sql::parser::parse_expression_text(text)?;
+    let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
+    env.params_fixed = true;
+    // A literal is one of the type that the column had.
+    let from = match bind_expression(&expression.expr, &mut env, None)?.ty {
+        ty if ty.oid == Oid::UNKNOWN => column.ty,
+        ty => ty,
+    };
+    if from.oid == new.oid || archipel_sql::cast::find(from.oid, new.oid, CastContext::Assignment).is_some() {
+        return Ok(());
+    }
+    let shown = work.type_name(new.oid);
+    let message = format!("default for column \"{}\" cannot be cast automatically to type {shown}", column.name);
+    Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 
 /// ALTER COLUMN … ADD GENERATED, SET GENERATED, RESTART, DROP IDENTITY.

@@ -25,8 +25,8 @@ use crate::expression::rename::FieldRenaming;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
-    column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, policy, table,
-    trigger, view,
+    column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, policy,
+    storage_option, trigger, view,
 };
 use crate::row::table_def;
 use crate::schema;
@@ -124,12 +124,8 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                 }
                 finish(changed, work);
             }
-            AlterTableAction::SetOptions(options) if matches!(relation, Relation::Nominal(..)) => {
-                nominal::set_options(relation, options, work)?;
-            }
-            AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
-                table::check_storage_options(options)?;
-            }
+            AlterTableAction::SetOptions(options) => nominal::set_index_options(relation, options, work)?,
+            AlterTableAction::ResetOptions(options) => nominal::reset_index_options(relation, options, work)?,
             AlterTableAction::AttachPartition { partition, .. } => {
                 if !table.is_partitioned() {
                     let message = format!("\"{}\" is not a partitioned table", relation.name());
@@ -241,13 +237,16 @@ fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> R
         AlterTableAction::SetSchema(name) => schema::move_table(table, name, work),
         AlterTableAction::OwnerTo(role) => owner::change(table.oid, Some(&table.schema), role, work),
         AlterTableAction::SetOptions(options) | AlterTableAction::ResetOptions(options) => {
-            table::check_storage_options(options)?;
             let set = match action {
                 AlterTableAction::SetOptions(options) => {
-                    table::check_said_once(options)?;
-                    table::kept_options(options)
+                    storage_option::check_table_options(options)?;
+                    storage_option::check_said_once(options)?;
+                    storage_option::kept_options(options)
                 }
-                _ => Vec::new(),
+                _ => {
+                    storage_option::check_reset(options)?;
+                    Vec::new()
+                }
             };
             nominal::set_table_options(table.oid, options, set, work);
             Ok(())

@@ -9,6 +9,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
+use super::storage_option::index_options;
 use crate::expression::check;
 use crate::work::{Work, has_constraint};
 
@@ -43,12 +44,14 @@ pub(crate) fn add(
             let include = included(table, include)?;
             // One that the parent has is met when the index is made.
             let new = new && table.primary_key.as_ref().is_none_or(|key| key.parent.is_none());
-            add_primary_key(table, name, columns, include, work)
+            let options = index_options("btree", &constraint.options)?;
+            add_primary_key(table, name, columns, (include, options), work)
                 .map_err(|error| at_key(error, constraint, new))
         }
         TableConstraintKind::Unique { columns, include, nulls_not_distinct } => {
             let include = included(table, include)?;
-            add_unique(table, name, columns, include, *nulls_not_distinct, work)
+            let options = index_options("btree", &constraint.options)?;
+            add_unique(table, name, columns, (include, options), *nulls_not_distinct, work)
                 .map_err(|error| at_key(error, constraint, new))
         }
         TableConstraintKind::UsingIndex { primary, index } => {
@@ -193,7 +196,7 @@ fn add_primary_key(
     table: &mut Table,
     name: Option<&str>,
     columns: &[String],
-    include: Vec<u16>,
+    (include, options): (Vec<u16>, Vec<(String, String)>),
     work: &mut Work<'_>,
 ) -> Result<()> {
     if table.primary_key.is_some() {
@@ -214,7 +217,8 @@ fn add_primary_key(
         table.columns[usize::from(column)].not_null = true;
     }
     work.name_unique(table.tree, &name);
-    table.primary_key = Some(KeyConstraint { oid: work.oids(2), name, columns, include, parent: None });
+    let oid = work.oids(2);
+    table.primary_key = Some(KeyConstraint { oid, name, columns, include, parent: None, options });
     Ok(())
 }
 
@@ -222,7 +226,7 @@ fn add_unique(
     table: &mut Table,
     name: Option<&str>,
     names: &[String],
-    include: Vec<u16>,
+    (include, options): (Vec<u16>, Vec<(String, String)>),
     nulls_equal: bool,
     work: &mut Work<'_>,
 ) -> Result<()> {
@@ -270,6 +274,7 @@ fn add_unique(
         parent: None,
         hash: false,
         classes: Vec::new(),
+        options,
     });
     Ok(())
 }

@@ -13,7 +13,8 @@ use archipel_sql::type_table::TypeNames;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
-use super::table::{check_said_once, check_storage_options, other_collation};
+use super::storage_option::index_options;
+use super::table::other_collation;
 use super::{distribution, nominal, partition_keys};
 use crate::alter::alter_inheritance;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
@@ -62,8 +63,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     }
     let include = included(&table, &create.include)?;
     let predicate = written_predicate(create, &table, work)?;
-    check_storage_options(&create.options)?;
-    check_said_once(&create.options)?;
+    let options = index_options(create.method.as_deref().unwrap_or("btree"), &create.options)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     if let Some(predicate) = &predicate {
         check_index_predicate(&table, predicate, &mut env)?;
@@ -103,6 +103,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         parent: None,
         hash: create.method.as_deref() == Some("hash"),
         classes,
+        options,
     };
     work.name_unique(index.tree, &name);
     let mut changed = (*table).clone();
@@ -174,7 +175,7 @@ fn index_name(
 }
 
 /// Has rows store what an index is over before there are entries of it.
-fn store_expressions(table: &Table, changed: &Table, index: &Index, work: &mut Work<'_>) {
+pub(crate) fn store_expressions(table: &Table, changed: &Table, index: &Index, work: &mut Work<'_>) {
     for expression in &index.expressions {
         let Some(column) = changed.stored_place(index.oid, expression.place) else { continue };
         let text = index.stored_text(expression);

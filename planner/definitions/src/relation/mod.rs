@@ -11,6 +11,7 @@
 //! - [`constraint`] keys, checks, foreign keys, and their names
 //! - [`index`] CREATE and DROP INDEX, local and global
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
+//! - [`storage_option`] storage parameters
 //! - [`column_storage`] how columns are stored and sampled
 //! - [`trigger`] triggers; [`policy`] policies
 //! - [`distribution`] where rows live: defaults, and Citus's functions
@@ -27,6 +28,7 @@ pub(crate) mod partition_keys;
 pub(crate) mod policy;
 pub(crate) mod policy_users;
 pub(crate) mod sequence;
+pub(crate) mod storage_option;
 pub(crate) mod table;
 pub(crate) mod table_like;
 pub(crate) mod trigger;

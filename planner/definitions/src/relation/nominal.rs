@@ -9,13 +9,13 @@ use archipel_sql::catalog::{
     EXPRESSION, Index, IndexColumn, IndexExpression, NominalIndex, Relation, ReplicaIdentity, Table, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::io::parse_bool;
 use archipel_sql::type_table::{TypeNames, element_of};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
 use super::constraint::included;
-use super::table::{check_said_once, other_collation};
+use super::storage_option::{Written, check_reset, index_options};
+use super::table::other_collation;
 use crate::alter::alter_inheritance::mark;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
@@ -51,7 +51,7 @@ pub(super) fn create_index(
         }
         None => None,
     };
-    let options = options_of(method, &create.options)?;
+    let options = index_options(method, &create.options)?;
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     if let Some(predicate) = &predicate {
         check_index_predicate(table, predicate, &mut env)?;
@@ -83,6 +83,7 @@ pub(super) fn create_index(
         parent: None,
         hash: false,
         classes: Vec::new(),
+        options: Vec::new(),
     };
     let nominal = NominalIndex { index, method: method.to_owned(), classes: parts.classes, options };
     mark(table.oid, work, |table| table.nominal.indexes.push(nominal));
@@ -111,39 +112,6 @@ fn check_method(create: &CreateIndex, method: &str) -> Result<()> {
         return missing("NULLS FIRST/LAST options");
     }
     Ok(())
-}
-
-/// The storage parameters of a method.
-fn options_of(method: &str, written: &[(String, Option<String>)]) -> Result<Vec<(String, String)>> {
-    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-    let mut options = Vec::with_capacity(written.len());
-    for (name, value) in written {
-        let value = value.clone().unwrap_or_else(|| "true".to_owned());
-        match (method, name.as_str()) {
-            ("gin", "fastupdate") | ("brin", "autosummarize") => {
-                if parse_bool(&value).is_none() {
-                    return Err(invalid(format!("invalid value for boolean option \"{name}\": {value}")));
-                }
-            }
-            ("gin", "gin_pending_list_limit")
-            | ("brin", "pages_per_range")
-            | ("gist" | "spgist", "fillfactor") => {
-                if value.parse::<i32>().is_err() {
-                    return Err(invalid(format!("invalid value for integer option \"{name}\": {value}")));
-                }
-            }
-            ("gist", "buffering") => {
-                if value != "auto" && parse_bool(&value).is_none() {
-                    return Err(invalid(format!("invalid value for enum option \"{name}\": {value}"))
-                        .with_detail("Valid values are \"on\", \"off\", and \"auto\"."));
-                }
-            }
-            _ => return Err(invalid(format!("unrecognized parameter \"{name}\""))),
-        }
-        options.push((name.clone(), value));
-    }
-    check_said_once(written)?;
-    Ok(options)
 }
 
 /// The key of an index while it is read.
@@ -279,27 +247,65 @@ pub(super) fn drop_index(table: &Table, place: usize, work: &mut Work<'_>) {
 }
 
 /// ALTER INDEX … SET (…).
-pub(crate) fn set_options(
-    relation: &Relation,
-    written: &[(String, Option<String>)],
-    work: &mut Work<'_>,
-) -> Result<()> {
-    let Relation::Nominal(table, place) = relation else { return Ok(()) };
-    let known = &table.nominal.indexes[*place];
-    let (oid, options) = (known.index.oid, options_of(&known.method, written)?);
-    mark(table.oid, work, |table| {
-        for index in table.nominal.indexes.iter_mut().filter(|known| known.index.oid == oid) {
-            index.options.retain(|(name, _)| options.iter().all(|(set, _)| set != name));
-            index.options.extend(options.iter().cloned());
+pub(crate) fn set_index_options(relation: &Relation, written: &Written, work: &mut Work<'_>) -> Result<()> {
+    check_whole(relation, "SET")?;
+    let method = match relation {
+        Relation::Nominal(table, place) => table.nominal.indexes[*place].method.clone(),
+        Relation::Index(table, place) if table.indexes[*place].hash => "hash".to_owned(),
+        _ => "btree".to_owned(),
+    };
+    let set = index_options(&method, written)?;
+    change_options(relation, written, set, work);
+    Ok(())
+}
+
+/// ALTER INDEX … RESET (…): what is not there may be named.
+pub(crate) fn reset_index_options(relation: &Relation, written: &Written, work: &mut Work<'_>) -> Result<()> {
+    check_whole(relation, "RESET")?;
+    check_reset(written)?;
+    change_options(relation, written, Vec::new(), work);
+    Ok(())
+}
+
+fn check_whole(relation: &Relation, action: &str) -> Result<()> {
+    match relation {
+        Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)
+            if table.is_partitioned() =>
+        {
+            let name = relation.name();
+            let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .with_detail("This operation is not supported for partitioned indexes."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Takes the parameters that are `written` from an index, and gives it these.
+fn change_options(relation: &Relation, written: &Written, set: Vec<(String, String)>, work: &mut Work<'_>) {
+    let of: Oid = match relation {
+        Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _) => table.oid,
+        _ => return,
+    };
+    mark(of, work, |table| {
+        let options = match relation {
+            Relation::Index(_, place) => table.indexes.get_mut(*place).map(|index| &mut index.options),
+            Relation::Nominal(_, place) => {
+                table.nominal.indexes.get_mut(*place).map(|index| &mut index.options)
+            }
+            _ => table.primary_key.as_mut().map(|key| &mut key.options),
+        };
+        if let Some(options) = options {
+            options.retain(|(name, _)| written.iter().all(|(changed, _)| changed != name));
+            options.extend(set);
         }
     });
-    Ok(())
 }
 
 /// SET and RESET of a table's storage parameters: those that are `written` go, and these come.
 pub(crate) fn set_table_options(
     table: Oid,
-    written: &[(String, Option<String>)],
+    written: &Written,
     set: Vec<(String, String)>,
     work: &mut Work<'_>,
 ) {

@@ -119,7 +119,8 @@ fn take_primary_key(parent: &TableRef, child: &mut Table, work: &mut Work<'_>) -
     let name = work.free_relation_name(&child.schema, [&child.name, "", "pkey"], &own_names(child));
     work.name_unique(child.tree, &name);
     let oid = work.oids(2);
-    child.primary_key = Some(KeyConstraint { oid, name, columns, include, parent: Some(key.oid) });
+    let options = key.options.clone();
+    child.primary_key = Some(KeyConstraint { oid, name, columns, include, parent: Some(key.oid), options });
     Ok(())
 }
 

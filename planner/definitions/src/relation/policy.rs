@@ -43,25 +43,6 @@ fn policy_table(name: &QualifiedName, work: &Work<'_>) -> Result<TableRef> {
     Ok(table)
 }
 
-/// The table that was found; with IF EXISTS a word for one that is missing, and `None`.
-fn table_if_exists(
-    found: Result<TableRef>,
-    (name, if_exists): (&QualifiedName, bool),
-    work: &mut Work<'_>,
-) -> Result<Option<TableRef>> {
-    match found {
-        Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
-            work.notice(format!("relation \"{name}\" does not exist, skipping"));
-            Ok(None)
-        }
-        Err(error) if if_exists && error.state() == SqlState::INVALID_SCHEMA_NAME => {
-            work.notice(format!("{}, skipping", error.message()));
-            Ok(None)
-        }
-        found => found.map(Some),
-    }
-}
-
 /// Puts a table whose policies have changed.
 fn finish(changed: Table, work: &mut Work<'_>) {
     let oid = changed.oid;
@@ -158,10 +139,7 @@ pub(crate) fn alter_policy(alter: &AlterPolicy, work: &mut Work<'_>) -> Result<(
 
 /// ALTER POLICY … RENAME TO.
 pub(crate) fn rename_policy(rename: &RenamePolicy, work: &mut Work<'_>) -> Result<()> {
-    let found = policy_table(&rename.table, work);
-    let Some(table) = table_if_exists(found, (&rename.table, rename.if_exists), work)? else {
-        return Ok(());
-    };
+    let table = policy_table(&rename.table, work)?;
     if table.policy(&rename.new_name).is_some() {
         return Err(already_exists(&rename.new_name, &table));
     }
@@ -174,8 +152,7 @@ pub(crate) fn rename_policy(rename: &RenamePolicy, work: &mut Work<'_>) -> Resul
 
 pub(crate) fn drop_policy(drop: &DropPolicy, work: &mut Work<'_>) -> Result<()> {
     // As what is dropped, it is found before anybody is asked whose it is.
-    let found = work.catalog.require_table(&drop.table, work.search_path());
-    let Some(table) = table_if_exists(found, (&drop.table, drop.if_exists), work)? else { return Ok(()) };
+    let Some(table) = change::found_table(&drop.table, drop.if_exists, work)? else { return Ok(()) };
     let Some(policy) = table.policy(&drop.name) else {
         if drop.if_exists {
             work.notice(format!(

@@ -11,12 +11,12 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
-use rustc_hash::FxHashSet;
 
 use super::collation::check_collatable;
 use super::constraint::Deferred;
 use super::inheritance::Heritage;
 use super::sequence::SequenceRequest;
+use super::storage_option::{check_no_options, check_said_once, check_table_options, kept_options};
 use super::{
     column_storage, constraint, distribution, inheritance, partition, partition_keys, sequence, table_like,
 };
@@ -113,7 +113,7 @@ fn target_schema(create: &CreateTable, persistence: Persistence, work: &mut Work
 
 /// Refuses what the statement alone shows to be wrong.
 fn check_form(create: &CreateTable) -> Result<()> {
-    check_storage_options(&create.options)?;
+    check_table_options(&create.options)?;
     check_said_once(&create.options)?;
     if create.partition_by.is_some() {
         check_no_options(&create.options)?;
@@ -477,6 +477,7 @@ fn column_constraint(
         position: constraint.position,
         kind,
         deferrable: constraint.deferrable,
+        options: constraint.options.clone(),
         not_valid: false,
         no_inherit: constraint.no_inherit,
     });
@@ -605,77 +606,4 @@ pub(super) fn other_collation(element: &IndexElement, own: Option<Oid>) -> Optio
     element.collation.as_ref()?;
     let named = collation_of(element.collation.as_ref());
     (named != own).then(|| named.unwrap_or(DEFAULT_COLLATION))
-}
-
-/// The storage parameters that are a table's own, as they are kept.
-pub(crate) fn kept_options(written: &[(String, Option<String>)]) -> Vec<(String, String)> {
-    let own = written.iter().filter(|(name, _)| name != "oids" && !name.contains('.'));
-    own.map(|(name, value)| (name.clone(), value.clone().unwrap_or_else(|| "true".to_owned()))).collect()
-}
-
-/// Refuses to set a parameter twice at once.
-pub(crate) fn check_said_once(options: &[(String, Option<String>)]) -> Result<()> {
-    let mut said = FxHashSet::default();
-    for (name, _) in options {
-        if !said.insert(name.as_str()) {
-            let bare = name.strip_prefix("toast.").unwrap_or(name);
-            let message = format!("parameter \"{bare}\" specified more than once");
-            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
-        }
-    }
-    Ok(())
-}
-
-/// A partitioned table has no pages to speak of: its partitions do.
-pub(crate) fn check_no_options(options: &[(String, Option<String>)]) -> Result<()> {
-    match options.first() {
-        Some((name, _)) => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("unrecognized parameter \"{name}\""),
-        )),
-        None => Ok(()),
-    }
-}
-
-/// Storage parameters speak of pages and vacuuming, which do not exist here: they are accepted
-/// where PostgreSQL accepts them.
-pub(crate) fn check_storage_options(options: &[(String, Option<String>)]) -> Result<()> {
-    for (name, value) in options {
-        let bare = name.strip_prefix("toast.").unwrap_or(name);
-        let known = matches!(
-            bare,
-            "fillfactor"
-                | "parallel_workers"
-                | "user_catalog_table"
-                | "toast_tuple_target"
-                | "vacuum_index_cleanup"
-                | "vacuum_truncate"
-                | "log_autovacuum_min_duration"
-                | "deduplicate_items"
-                | "oids"
-        ) || bare.starts_with("autovacuum_");
-        if !known {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("unrecognized parameter \"{name}\""),
-            ));
-        }
-        if bare == "oids" && !matches!(value.as_deref(), Some("false" | "off" | "0")) {
-            return Err(SqlError::new(
-                SqlState::FEATURE_NOT_SUPPORTED,
-                "tables declared WITH OIDS are not supported",
-            ));
-        }
-        if bare == "fillfactor"
-            && value.is_some()
-            && !value.as_deref().and_then(|v| v.parse::<u32>().ok()).is_some_and(|v| (10..=100).contains(&v))
-        {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("value {} out of bounds for option \"fillfactor\"", value.as_deref().unwrap_or("")),
-            )
-            .with_detail("Valid values are between \"10\" and \"100\"."));
-        }
-    }
-    Ok(())
 }

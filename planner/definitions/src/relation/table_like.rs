@@ -79,7 +79,8 @@ impl Copies {
     /// Checks and keys, as constraints of the new table.
     pub fn constraints(&self) -> Result<Vec<TableConstraint>> {
         let mut constraints = Vec::new();
-        let mut add = |name: Option<String>, kind: TableConstraintKind| {
+        let mut add = |name: Option<String>, kind: TableConstraintKind, kept: &[(String, String)]| {
+            let options = kept.iter().map(|(name, value)| (name.clone(), Some(value.clone()))).collect();
             constraints.push(TableConstraint {
                 name,
                 position: 0,
@@ -87,6 +88,7 @@ impl Copies {
                 deferrable: Default::default(),
                 not_valid: false,
                 no_inherit: false,
+                options,
             });
         };
         for (like, source, _) in &self.from {
@@ -96,14 +98,14 @@ impl Copies {
             if like.constraints {
                 for check in &source.checks {
                     let condition = parse_expression_text(&check.condition)?;
-                    add(Some(check.name.clone()), TableConstraintKind::Check(condition));
+                    add(Some(check.name.clone()), TableConstraintKind::Check(condition), &[]);
                 }
             }
             if like.indexes {
                 if let Some(key) = &source.primary_key {
                     let columns = names(&mut key.columns.iter().copied());
                     let include = names(&mut key.include.iter().copied());
-                    add(None, TableConstraintKind::PrimaryKey { columns, include });
+                    add(None, TableConstraintKind::PrimaryKey { columns, include }, &key.options);
                 }
                 for index in source.indexes.iter().filter(|index| index.constraint) {
                     let columns = names(&mut index.columns.iter().map(|part| part.column));
@@ -114,6 +116,7 @@ impl Copies {
                             include: names(&mut index.include.iter().copied()),
                             nulls_not_distinct: index.nulls_equal,
                         },
+                        &index.options,
                     );
                 }
             }

@@ -256,18 +256,7 @@ fn trigger_function(name: &QualifiedName, work: &Work<'_>) -> Result<RoutineRef>
 }
 
 pub(crate) fn drop_trigger(drop: &DropTrigger, work: &mut Work<'_>) -> Result<()> {
-    let table = match work.catalog.require_table(&drop.table, work.search_path()) {
-        Ok(table) => table,
-        Err(error) if drop.if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
-            work.notice(format!("relation \"{}\" does not exist, skipping", drop.table));
-            return Ok(());
-        }
-        Err(error) if drop.if_exists && error.state() == SqlState::INVALID_SCHEMA_NAME => {
-            work.notice(format!("{}, skipping", error.message()));
-            return Ok(());
-        }
-        Err(error) => return Err(error),
-    };
+    let Some(table) = change::found_table(&drop.table, drop.if_exists, work)? else { return Ok(()) };
     if table.trigger(&drop.name).is_none() {
         if drop.if_exists {
             work.notice(format!(

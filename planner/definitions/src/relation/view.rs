@@ -17,7 +17,7 @@ use archipel_sql::types::Oid;
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::policy_users;
-use super::table::check_said_once;
+use super::storage_option::{check_reset, check_said_once};
 use super::view_query::{bodies_using_column, bound, users_of_column};
 use crate::access::owner;
 use crate::bind::name::{ident_name, object_name_span, own_rows, schema_and_name};
@@ -207,11 +207,8 @@ fn set_options(view: &mut View, options: &[(String, Option<String>)]) -> Result<
 
 /// RESET (…) of ALTER VIEW.
 fn reset_options(view: &mut View, options: &[(String, Option<String>)]) -> Result<()> {
-    for (name, value) in options {
-        if value.is_some() {
-            let message = "RESET must not include values for parameters";
-            return Err(SqlError::new(SqlState::SYNTAX_ERROR, message));
-        }
+    check_reset(options)?;
+    for (name, _) in options {
         match name.as_str() {
             "check_option" => view.check_option = None,
             _ => view.options.retain(|(known, _)| known != name),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use archipel_sql::ast::QualifiedName;
 use archipel_sql::catalog::names::{quote_identifier, undefined_column};
 use archipel_sql::catalog::{
     Catalog, Column, Object, PartitionBound, Persistence, Routine, Table, TableKind, TableRef,
@@ -24,6 +25,25 @@ pub(crate) fn check_persistent(name: &str, persistence: Persistence) -> Result<(
 
 pub(crate) fn already_exists(name: &str) -> SqlError {
     SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+}
+
+/// The table that a part of it is dropped from; with IF EXISTS a word for one that is missing, and `None`.
+pub(crate) fn found_table(
+    name: &QualifiedName,
+    if_exists: bool,
+    work: &mut Work<'_>,
+) -> Result<Option<TableRef>> {
+    match work.catalog.require_table(name, work.search_path()) {
+        Err(error) if if_exists && error.state() == SqlState::UNDEFINED_TABLE => {
+            work.notice(format!("relation \"{name}\" does not exist, skipping"));
+            Ok(None)
+        }
+        Err(error) if if_exists && error.state() == SqlState::INVALID_SCHEMA_NAME => {
+            work.notice(format!("{}, skipping", error.message()));
+            Ok(None)
+        }
+        found => found.map(Some),
+    }
 }
 
 /// Puts the changed table, and a new layout version for it.

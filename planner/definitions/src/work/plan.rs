@@ -94,6 +94,8 @@ pub struct Validation {
     pub written: Vec<Written>,
     /// Whether it is about each of those by itself.
     pub each: bool,
+    /// Whether rows are looked at that whoever makes the definition sees, and no others.
+    pub by_policies: bool,
     /// The query to use instead where what is referenced is yet to be written.
     pub(super) apart: Option<String>,
 }
@@ -125,6 +127,7 @@ impl Validation {
             search_path: None,
             written: Vec::new(),
             each: false,
+            by_policies: false,
             apart: None,
         }
     }

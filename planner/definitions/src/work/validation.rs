@@ -246,7 +246,7 @@ fn duplicates_of(operation: &DdlOp, work: &Work<'_>) -> Vec<(TreeId, Validation)
     let made = table.indexes.iter().filter(|index| index.unique).filter(is_made).map(Some);
     let found = primary.into_iter().chain(made).filter_map(|index| {
         let tree = TreeId(index.map_or(table.tree, |index| index.tree));
-        Some((tree, duplicate(&table, &before, index, work)?))
+        Some((tree, duplicate(&table, (&before, !rows), index, work)?))
     });
     found.collect()
 }
@@ -276,8 +276,14 @@ fn present(keys: &[String], index: Option<&Index>) -> Vec<String> {
     }
 }
 
-/// The query for one key: of an index, or of a table's primary key.
-fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'_>) -> Option<Validation> {
+/// The query for one key: of an index, or of a table's primary key. An index that is `made` by itself may take the
+/// place of one that was there.
+fn duplicate(
+    table: &Table,
+    (before, made): (&Table, bool),
+    index: Option<&Index>,
+    work: &Work<'_>,
+) -> Option<Validation> {
     let (name, columns): (_, Vec<u16>) = match index {
         Some(index) => (&index.name, index.columns.iter().map(|column| column.column).collect()),
         None => table.primary_key.as_ref().map(|key| (&key.name, key.columns.clone()))?,
@@ -287,7 +293,8 @@ fn duplicate(table: &Table, before: &Table, index: Option<&Index>, work: &Work<'
     let mut places = columns_read(table, &columns, predicate);
     let column = |place: &u16| table.columns[usize::from(*place)].clone();
     let mut read: Vec<Column> = places.iter().map(column).collect();
-    let stored = index.filter(|index| before.indexes.iter().all(|known| known.oid != index.oid));
+    let is_new = |index: &&Index| made || before.indexes.iter().all(|known| known.oid != index.oid);
+    let stored = index.filter(is_new);
     let stores = stored.is_some_and(|index| !index.expressions.is_empty()) && !table.columns.is_empty();
     let is_written = stores || is_rewritten(table.oid, &names_of(table, &places), work);
     let (mut keys, mut names) = (Vec::new(), Vec::new());
@@ -401,8 +408,9 @@ fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &
     let fault = KeyFault::Missing(referenced.name.clone());
     let hidden = work.hides_rows(table, work.env.roles.current);
     work.validate_key(query, error, FaultyKey { columns: names, fault, hidden });
+    let by_policies = work.looks_by_policies([table, referenced]);
     if let Some(validation) = work.plan.validations.last_mut() {
-        validation.apart = Some(apart);
+        (validation.apart, validation.by_policies) = (Some(apart), by_policies);
     }
 }
 

@@ -501,7 +501,15 @@ impl Session {
             None => self.settings.effective().search_path.clone(),
         };
         let rows = (&validation.query[..], &validation.written[..]);
-        let (bound, needed) = self.planning().bind_over_written(&statement, rows, &search_path)?;
+        let reader = match validation.by_policies {
+            true => {
+                let (role, row_security) = self.host().reader();
+                PolicyReader::Role { role, row_security }
+            }
+            false => PolicyReader::Exempt,
+        };
+        let (bound, needed) =
+            self.planning().bind_over_written(&statement, rows, (&search_path, reader))?;
         self.require_routines(&needed)?;
         let environment = self.environment();
         let linker = self.database.routines.linker(&environment);

@@ -31,6 +31,9 @@ use pending::Pending;
 pub use state::Transaction;
 use state::{Kind, Savepoint};
 
+/// GIDSIZE: the bytes of a prepared transaction's identifier, and one more.
+const GLOBAL_IDENTIFIER_BYTES: usize = 200;
+
 fn no_transaction() -> SqlError {
     SqlError::new(SqlState::NO_ACTIVE_SQL_TRANSACTION, "there is no transaction in progress")
 }
@@ -146,6 +149,11 @@ impl Session {
                 self.rollback_to(index).await?;
                 Ok("ROLLBACK")
             }
+            TransactionStatement::Prepare(identifier) => self.prepare_transaction(identifier).await,
+            TransactionStatement::FinishPrepared { identifier, .. } => Err(SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("prepared transaction with identifier \"{identifier}\" does not exist"),
+            )),
         }
     }
 
@@ -268,6 +276,30 @@ impl Session {
             self.begin(&modes)?;
         }
         Ok(tag)
+    }
+
+    /// PREPARE TRANSACTION, as PostgreSQL does it while max_prepared_transactions is 0: the transaction ends as
+    /// one does whose COMMIT fails.
+    async fn prepare_transaction(&mut self, identifier: &str) -> Result<&'static str> {
+        if !self.transaction.is_block() {
+            self.notice(Severity::Warning, &no_transaction());
+        }
+        if self.transaction.failed || !self.transaction.is_open() {
+            self.rollback_transaction().await;
+            return Ok("ROLLBACK");
+        }
+        let checked = self.check_deferred(None).await;
+        self.rollback_transaction().await;
+        checked?;
+        if identifier.len() >= GLOBAL_IDENTIFIER_BYTES {
+            let message = format!("transaction identifier \"{identifier}\" is too long");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+        Err(SqlError::new(
+            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "prepared transactions are disabled",
+        )
+        .with_hint("Set max_prepared_transactions to a nonzero value."))
     }
 
     /// Commits whatever is open; an error means that it was rolled back.

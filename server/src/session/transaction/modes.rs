@@ -48,9 +48,14 @@ impl Session {
     /// 25006 goes before 25001, but for commands that READ ONLY transactions may run.
     fn require_alone(&self, statement: &Statement, what: &str) -> Result<()> {
         let Some(command) = statement.refused_in_blocks() else { return Ok(()) };
-        let maintains =
-            matches!(statement, Statement::Vacuum(_) | Statement::Reindex { .. } | Statement::Cluster { .. });
-        if !maintains {
+        let writes = !matches!(
+            statement,
+            Statement::Vacuum(_)
+                | Statement::Reindex { .. }
+                | Statement::Cluster { .. }
+                | Statement::Transaction(_)
+        );
+        if writes {
             self.require_writable(statement.tag())?;
         }
         Err(SqlError::new(SqlState::ACTIVE_SQL_TRANSACTION, format!("{command} {what}")))

@@ -374,6 +374,9 @@ pub struct KeyConstraint {
     /// Partitions: the index of the table it is part of.
     #[serde(default)]
     pub parent: Option<Oid>,
+    /// Storage parameters of the index, as written.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

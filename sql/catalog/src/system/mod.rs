@@ -109,6 +109,7 @@ mod tests {
                 columns: vec![0],
                 include: Vec::new(),
                 parent: None,
+                options: Vec::new(),
             }),
             indexes: vec![Index {
                 oid: Oid(20_005),
@@ -130,6 +131,7 @@ mod tests {
                 parent: None,
                 hash: false,
                 classes: Vec::new(),
+                options: Vec::new(),
             }],
             checks: vec![Check {
                 oid: Oid(20_007),

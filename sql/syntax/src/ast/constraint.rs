@@ -12,6 +12,8 @@ pub struct ColumnConstraint {
     pub deferrable: Deferrable,
     /// NO INHERIT, of a CHECK.
     pub no_inherit: bool,
+    /// WITH (…), of a key.
+    pub options: Vec<(String, Option<String>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

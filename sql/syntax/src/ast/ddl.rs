@@ -243,6 +243,8 @@ pub struct TableConstraint {
     pub not_valid: bool,
     /// NO INHERIT, of a CHECK.
     pub no_inherit: bool,
+    /// WITH (…), of a key.
+    pub options: Vec<(String, Option<String>)>,
 }
 
 // Statements are parsed once and kept once: the size of a rare variant costs nothing.

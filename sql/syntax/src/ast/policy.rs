@@ -43,8 +43,6 @@ pub struct RenamePolicy {
     pub name: String,
     pub table: QualifiedName,
     pub new_name: String,
-    /// That the table is there, not the policy.
-    pub if_exists: bool,
 }
 
 /// DROP POLICY.

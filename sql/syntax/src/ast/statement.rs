@@ -148,6 +148,7 @@ impl Statement {
     /// (PreventInTransactionBlock): by the name that errors give it.
     pub fn refused_in_blocks(&self) -> Option<&'static str> {
         match self {
+            Statement::Transaction(TransactionStatement::FinishPrepared { .. }) => Some(self.tag()),
             Statement::Vacuum(_) => Some("VACUUM"),
             Statement::CreateDatabase(_) => Some("CREATE DATABASE"),
             Statement::AlterDatabase(alter) if alter.moves() => Some("ALTER DATABASE SET TABLESPACE"),
@@ -278,6 +279,9 @@ impl Statement {
                 TransactionStatement::Rollback { .. } | TransactionStatement::RollbackTo(_) => "ROLLBACK",
                 TransactionStatement::Savepoint(_) => "SAVEPOINT",
                 TransactionStatement::Release(_) => "RELEASE",
+                TransactionStatement::Prepare(_) => "PREPARE TRANSACTION",
+                TransactionStatement::FinishPrepared { commit: true, .. } => "COMMIT PREPARED",
+                TransactionStatement::FinishPrepared { commit: false, .. } => "ROLLBACK PREPARED",
             },
             Statement::Set(_) | Statement::SetTransaction(_) => "SET",
             Statement::SetConstraints(_) => "SET CONSTRAINTS",

@@ -176,6 +176,13 @@ pub enum TransactionStatement {
     Savepoint(String),
     Release(String),
     RollbackTo(String),
+    /// PREPARE TRANSACTION 'identifier'.
+    Prepare(String),
+    /// COMMIT PREPARED or ROLLBACK PREPARED 'identifier'.
+    FinishPrepared {
+        identifier: String,
+        commit: bool,
+    },
 }
 
 /// SET TRANSACTION, or SET SESSION CHARACTERISTICS AS TRANSACTION (`session`).

@@ -348,7 +348,6 @@ fn statements_without_an_equivalent_are_refused_by_name() {
         ("create rule r as on insert to t do instead (delete from u; delete from v)", "CREATE RULE"),
         ("create user mapping for r server s", "CREATE USER MAPPING"),
         ("grant set on parameter work_mem to r", "GRANT on this kind of object"),
-        ("prepare transaction 'x'", "PREPARE TRANSACTION"),
         ("select * from rows from (f(1) as (a int), g(2))", "ROWS FROM"),
     ] {
         check_refused(text, what);

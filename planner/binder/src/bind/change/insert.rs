@@ -1,6 +1,6 @@
 //! INSERT: its columns, its source, defaults, and ON CONFLICT.
 
-use archipel_sql::catalog::{Identity, Index, Privileges, TableKind, TableRef};
+use archipel_sql::catalog::{Identity, Privileges, TableKind, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::lookup_set_functions;
 use archipel_sql::parser::Overriding;
@@ -10,9 +10,9 @@ use sqlparser::ast::{
     ConflictTarget, DoUpdate, Insert, ObjectName, OnConflictAction, OnInsert, SetExpr, TableObject,
 };
 
+use super::arbiter::{constraint_arbiter, inference_of, plain_arbiter, where_inferred};
 use super::element::Target;
 use super::modify::{GENERATED_ALWAYS, is_default, syntax};
-use super::reference::bind_index_expressions;
 use super::target::{Change, ChangeTarget};
 use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
@@ -34,38 +34,6 @@ fn values_rel(table: &TableRef, rows: Vec<Vec<BoundExpr>>) -> Rel {
 fn locker(place: usize) -> ScopeColumn {
     let expr = BoundExpr::column(place, Type::XID);
     ScopeColumn { name: "xmax".to_owned(), expr, source: None, hidden: true }
-}
-
-/// The unique key a list of conflict columns means.
-fn arbiter(table: &TableRef, columns: &[u16]) -> Result<ConflictArbiter> {
-    let same = |key: &[u16]| key.len() == columns.len() && key.iter().all(|column| columns.contains(column));
-    if table.primary_key.as_ref().is_some_and(|key| same(&key.columns)) {
-        return Ok(ConflictArbiter::Primary);
-    }
-    let of = |index: &Index| index.columns.iter().map(|column| column.column).collect::<Vec<u16>>();
-    let found = table.indexes.iter().find(|index| index.is_plain_key() && same(&of(index)));
-    found.map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(no_arbiter)
-}
-
-/// 42P10.
-pub fn no_arbiter() -> SqlError {
-    SqlError::new(
-        SqlState::INVALID_COLUMN_REFERENCE,
-        "there is no unique or exclusion constraint matching the ON CONFLICT specification",
-    )
-}
-
-fn constraint_arbiter(table: &TableRef, name: &str) -> Result<ConflictArbiter> {
-    if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
-        return Ok(ConflictArbiter::Primary);
-    }
-    let named = |index: &&Index| index.name == name && index.unique && index.constraint;
-    table.indexes.iter().find(named).map(|index| ConflictArbiter::Index(index.oid)).ok_or_else(|| {
-        SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("constraint \"{name}\" for table \"{}\" does not exist", table.name),
-        )
-    })
 }
 
 /// A column that an INSERT fills.
@@ -155,10 +123,16 @@ impl Binder<'_, '_> {
             (true, false) => Some(Overriding::System),
             (true, true) => Some(Overriding::User),
         };
-        let source = self.insert_source(insert, &target, &targets, overriding)?;
+        let mut source = self.insert_source(insert, &target, &targets, overriding)?;
         let mut on_conflict = match on {
             None => None,
-            Some(OnInsert::OnConflict(conflict)) => Some(self.on_conflict(&target, &relation, conflict)?),
+            Some(OnInsert::OnConflict(conflict)) => {
+                let (on_conflict, conditions) = self.on_conflict(&target, &relation, conflict)?;
+                if !conditions.is_empty() {
+                    source = where_inferred(source, conditions)?;
+                }
+                Some(on_conflict)
+            }
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
         let mut checks = self.checks(&table)?;
@@ -480,28 +454,15 @@ impl Binder<'_, '_> {
         Ok(Rel::Project { input, exprs })
     }
 
-    /// Whoever names a key by its constraint reads its columns.
-    fn need_arbiter(&mut self, to: &ChangeTarget, arbiter: ConflictArbiter) {
-        let columns: Vec<u16> = match (arbiter, &to.table.primary_key) {
-            (ConflictArbiter::Primary, Some(key)) => key.columns.iter().map(|column| column + 1).collect(),
-            (ConflictArbiter::Primary, None) => Vec::new(),
-            (ConflictArbiter::Index(oid), _) => {
-                let index = to.table.indexes.iter().find(|index| index.oid == oid);
-                let parts = index.iter().flat_map(|index| &index.columns);
-                parts.map(|part| part.column + 1).collect()
-            }
-        };
-        let (table, acting) = to.below().unwrap_or((to.named(), self.env.acting));
-        self.need_columns(table, Privileges::SELECT, &columns, acting);
-    }
-
+    /// ON CONFLICT, and what must hold of parameters for it to mean the key that was found.
     fn on_conflict(
         &mut self,
         to: &ChangeTarget,
         relation: &Relation,
         conflict: &ast::OnConflict,
-    ) -> Result<OnConflict> {
+    ) -> Result<(OnConflict, Vec<BoundExpr>)> {
         let table = &to.table;
+        let mut conditions = Vec::new();
         let ast::OnConflict { conflict_target, action } = conflict;
         let target = match conflict_target {
             None => None,
@@ -531,10 +492,14 @@ impl Binder<'_, '_> {
                         places.push(index);
                     }
                 }
-                Some(arbiter(table, &places)?)
+                Some(plain_arbiter(table, &places)?)
             }
             Some(ConflictTarget::OnConstraint(name)) => match inference_of(name) {
-                Some(inference) => Some(self.inferred_arbiter(table, relation, inference)?),
+                Some(inference) => {
+                    let found;
+                    (found, conditions) = self.inferred_arbiter(table, relation, inference)?;
+                    Some(found)
+                }
                 None => {
                     let parts = object_name_parts(name)?;
                     let arbiter = constraint_arbiter(table, &parts.join("."))?;
@@ -576,85 +541,7 @@ impl Binder<'_, '_> {
                 Some(update)
             }
         };
-        Ok(OnConflict { target, update, met_before: false })
-    }
-
-    /// The name of a column is none of a variable, unless columns come first.
-    fn must_be_a_column(&mut self, relation: &Relation, column: &ast::Ident) -> Result<()> {
-        let level = Level::new(LevelKind::Plain, vec![relation.clone()]);
-        let expr = ast::Expr::Identifier(column.clone());
-        match self.with_level(level, |binder| binder.clause_expr(&expr, Clause::IndexExpression)) {
-            Err(error) if error.state() == SqlState::AMBIGUOUS_COLUMN => Err(error),
-            // What is missing is told of the column.
-            _ => Ok(()),
-        }
-    }
-
-    /// The unique index over the same columns and expressions, whose condition the given one
-    /// implies (infer_arbiter_indexes).
-    fn inferred_arbiter(
-        &mut self,
-        table: &TableRef,
-        relation: &Relation,
-        inference: &str,
-    ) -> Result<ConflictArbiter> {
-        let (elements, condition) = archipel_sql::parser::parse_inference(inference)?;
-        let level = Level::new(LevelKind::Plain, vec![relation.clone()]);
-        let ((keys, condition), _) = self.with_level(level, |binder| {
-            let keys = elements
-                .iter()
-                .map(|element| binder.clause_expr(element, Clause::IndexExpression))
-                .collect::<Result<Vec<_>>>()?;
-            let condition = match &condition {
-                Some(condition) => {
-                    let bound = binder.clause_expr(condition, Clause::IndexPredicate)?;
-                    Some(binder.boolean(bound, "WHERE")?)
-                }
-                None => None,
-            };
-            Ok((keys, condition))
-        })?;
-        let plain: Option<Vec<u16>> = keys
-            .iter()
-            .map(|key| match key.kind {
-                ExprKind::Column { depth: 0, index } => Some(index),
-                _ => None,
-            })
-            .collect();
-        // A condition may be given to a key that has none.
-        if let Some(columns) = &plain
-            && let Ok(found) = arbiter(table, columns)
-        {
-            return Ok(found);
-        }
-        let stored = bind_index_expressions(self.env.catalog, table)?;
-        let parts: Vec<_> = table.index_expressions().map(|(index, part)| (index.oid, part.place)).collect();
-        for index in table.indexes.iter().filter(|index| index.unique) {
-            let mut implied = index.predicate.is_none();
-            let mut wanted = Vec::with_capacity(index.columns.len());
-            for (place, column) in index.columns.iter().enumerate() {
-                let part = parts.iter().position(|known| *known == (index.oid, place as u16));
-                wanted.push(match part.map(|at| &stored[at]) {
-                    Some(part) => {
-                        if let Some(predicate) = &part.predicate {
-                            implied = condition.as_ref().is_some_and(|given| given.implies(predicate));
-                        }
-                        part.expr.clone()
-                    }
-                    None => {
-                        let at = usize::from(column.column);
-                        BoundExpr::column(at, table.columns[at].ty)
-                    }
-                });
-            }
-            let same = |a: &[BoundExpr], b: &[BoundExpr]| {
-                a.iter().all(|one| b.iter().any(|other| one.is_same(other)))
-            };
-            if implied && same(&wanted, &keys) && same(&keys, &wanted) {
-                return Ok(ConflictArbiter::Index(index.oid));
-            }
-        }
-        Err(no_arbiter())
+        Ok((OnConflict { target, update, met_before: false }, conditions))
     }
 }
 
@@ -678,10 +565,4 @@ fn row_query(row: &[ast::Expr]) -> Result<Box<ast::Query>> {
         select.projection = row.iter().cloned().map(ast::SelectItem::UnnamedExpr).collect();
     }
     Ok(query)
-}
-
-/// What ON CONFLICT (…) WHERE … says, where it is more than columns.
-fn inference_of(name: &ObjectName) -> Option<&str> {
-    let [part] = &name.0[..] else { return None };
-    part.as_ident()?.value.strip_prefix(archipel_sql::parser::INFERENCE)
 }

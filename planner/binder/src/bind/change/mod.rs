@@ -1,6 +1,7 @@
 //! Statements that change rows.
 //!
 //! - [`insert`] INSERT
+//! - [`arbiter`] the key that ON CONFLICT means
 //! - [`modify`] UPDATE, DELETE and CALL
 //! - [`merge`] MERGE
 //! - [`target`] what they change: tables, and views that are simple enough
@@ -8,6 +9,7 @@
 //! - [`element`] parts of columns that are assigned to
 //! - [`reference`] what foreign keys run
 
+pub mod arbiter;
 pub(crate) mod element;
 pub mod insert;
 pub(crate) mod merge;

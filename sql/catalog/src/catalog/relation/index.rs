@@ -66,6 +66,9 @@ pub struct Index {
     /// all are. They order values as keys are ordered: this is for whoever reads the definition.
     #[serde(default)]
     pub classes: Vec<Option<String>>,
+    /// Storage parameters, as written. They speak of pages, which do not exist here.
+    #[serde(default)]
+    pub options: Vec<(String, String)>,
 }
 
 /// A part of an index's key that is stored in the table's rows for the index alone, after the

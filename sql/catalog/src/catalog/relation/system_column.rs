@@ -16,7 +16,8 @@ impl Table {
         let mut table = self.has_hidden_id().then(|| self.clone())?;
         table.columns.push(Column { not_null: true, ..Column::new(ROW_PLACE, Type::TID) });
         let (name, columns) = (String::new(), vec![self.columns.len() as u16]);
-        let key = KeyConstraint { oid: Oid(0), name, columns, include: Vec::new(), parent: None };
+        let (include, options) = (Vec::new(), Vec::new());
+        let key = KeyConstraint { oid: Oid(0), name, columns, include, parent: None, options };
         table.primary_key = Some(key);
         Some(table)
     }

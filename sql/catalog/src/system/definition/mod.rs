@@ -147,12 +147,12 @@ pub(super) fn index_definition(source: &dyn SystemSource, index: &IndexView<'_>,
     if index.nulls_equal {
         tail.push_str(" NULLS NOT DISTINCT");
     }
-    if let Some(known) = index.nominal.filter(|known| !known.options.is_empty()) {
+    if !index.options.is_empty() {
         let value = |value: &str| match crate::catalog::names::quote_identifier(value) == value {
             true => value.to_owned(),
             false => crate::function::quote_literal(value),
         };
-        let options: Vec<String> = known
+        let options: Vec<String> = index
             .options
             .iter()
             .map(|(name, of)| format!("{}={}", source.quoting().name(name), value(of)))

@@ -42,6 +42,8 @@ pub(in crate::system) struct IndexView<'t> {
     pub method: &'t str,
     /// What is said of one without entries.
     pub nominal: Option<&'t NominalIndex>,
+    /// Storage parameters.
+    pub options: &'t [(String, String)],
     /// The operator classes of its parts, where they are not the types' own.
     pub classes: &'t [Option<String>],
     /// The collations of its parts that are others than those of what they are over.
@@ -88,6 +90,7 @@ pub(in crate::system) fn indexes(table: &Table) -> impl Iterator<Item = IndexVie
         parent: key.parent,
         method: "btree",
         nominal: None,
+        options: &key.options,
         classes: &[],
         collations: Vec::new(),
     });
@@ -121,6 +124,7 @@ fn secondary_view<'t>(
         parent: index.parent,
         method,
         nominal,
+        options: nominal.map_or(&index.options[..], |known| &known.options[..]),
         classes: nominal.map_or(&index.classes[..], |known| &known.classes[..]),
         collations: index.columns.iter().map(|part| part.collation).collect(),
     }

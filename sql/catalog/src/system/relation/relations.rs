@@ -139,7 +139,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
                 ("relnamespace", namespace.clone()),
                 ("relowner", owner(source, table.oid)),
                 ("relam", method_oid(index.method)),
-                ("reloptions", index.nominal.map_or(Datum::Null, |known| storage_options(&known.options))),
+                ("reloptions", storage_options(index.options)),
                 ("relfilenode", Datum::Oid(if table.is_partitioned() { Oid(0) } else { index.oid })),
                 ("reltuples", Datum::Float4(source.row_count(table).unwrap_or(-1.0))),
                 ("relispartition", Datum::Bool(index.parent.is_some())),

@@ -90,7 +90,7 @@ impl Cursor<'_> {
         let table = self.name()?;
         if self.take_words(&["rename", "to"]) {
             let new_name = self.identifier()?;
-            return Ok(Statement::RenamePolicy(RenamePolicy { name, table, new_name, if_exists }));
+            return Ok(Statement::RenamePolicy(RenamePolicy { name, table, new_name }));
         }
         if if_exists {
             return Err(self.unexpected());

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{
     DeclareCursor, DiscardTarget, Execute, Explain, ExplainFormat, ExplainOptions, Fetch, FetchDirection,
     LockTable, Prepare, QualifiedName, Reset, Set, SetConstraints, SetValue, Show, Statement, TableLockMode,
-    Vacuum,
+    TransactionStatement, Vacuum,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::style::IntervalStyle;
@@ -192,8 +192,8 @@ impl Cursor<'_> {
 
     pub(in crate::parser) fn prepare(&mut self) -> Result<Statement> {
         self.skip(1);
-        if self.at("transaction") {
-            return Ok(self.refuse("PREPARE TRANSACTION"));
+        if self.take("transaction") {
+            return Ok(Statement::Transaction(TransactionStatement::Prepare(self.string()?)));
         }
         let name = self.identifier()?;
         let types =

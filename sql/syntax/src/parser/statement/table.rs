@@ -130,6 +130,7 @@ impl Cursor<'_> {
         let position = self.position();
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
         let mut no_inherit = false;
+        let mut options = Options::new();
         let kind = match self.word_at(0).as_str() {
             // NOT DEFERRABLE belongs to the constraint before.
             "not" if !matches!(self.word_at(1).as_str(), "deferrable" | "valid") => {
@@ -148,13 +149,13 @@ impl Cursor<'_> {
             "primary" => {
                 self.skip(1);
                 self.expect("key")?;
-                self.index_parameters()?;
+                options = self.index_parameters()?;
                 ColumnConstraintKind::PrimaryKey
             }
             "unique" => {
                 self.skip(1);
                 let nulls_not_distinct = self.nulls_not_distinct()?;
-                self.index_parameters()?;
+                options = self.index_parameters()?;
                 ColumnConstraintKind::Unique { nulls_not_distinct }
             }
             "check" => {
@@ -169,7 +170,7 @@ impl Cursor<'_> {
             _ => return Ok(None),
         };
         let deferrable = self.deferrable()?;
-        Ok(Some(ColumnConstraint { name, position, kind, deferrable, no_inherit }))
+        Ok(Some(ColumnConstraint { name, position, kind, deferrable, no_inherit, options }))
     }
 
     fn generated(&mut self) -> Result<ColumnConstraintKind> {
@@ -217,15 +218,15 @@ impl Cursor<'_> {
     }
 
     /// WITH (…) and USING INDEX TABLESPACE after a key.
-    fn index_parameters(&mut self) -> Result<()> {
+    fn index_parameters(&mut self) -> Result<Options> {
         if self.at_words(&["using", "index", "tablespace"]) {
             return Err(SqlError::unsupported("TABLESPACE"));
         }
         if self.at("with") && *self.peek_at(1) == Token::LParen {
             self.skip(1);
-            self.storage_options()?;
+            return self.storage_options();
         }
-        Ok(())
+        Ok(Vec::new())
     }
 
     pub(super) fn include(&mut self) -> Result<Vec<String>> {
@@ -353,7 +354,12 @@ impl Cursor<'_> {
             _ if name.is_some() => return Err(self.unexpected()),
             _ => return Ok(None),
         };
-        self.index_parameters()?;
+        let options = match kind {
+            TableConstraintKind::PrimaryKey { .. }
+            | TableConstraintKind::Unique { .. }
+            | TableConstraintKind::Exclude => self.index_parameters()?,
+            _ => Vec::new(),
+        };
         let (mut not_valid, mut no_inherit) = (false, false);
         let mut deferrable = self.deferrable()?;
         loop {
@@ -369,7 +375,7 @@ impl Cursor<'_> {
                 deferrable = again;
             }
         }
-        Ok(Some(TableConstraint { name, position, kind, deferrable, not_valid, no_inherit }))
+        Ok(Some(TableConstraint { name, position, kind, deferrable, not_valid, no_inherit, options }))
     }
 
     /// EXCLUDE … ( … ): up to the end of this element of the list.

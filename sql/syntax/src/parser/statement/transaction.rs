@@ -20,8 +20,9 @@ impl Cursor<'_> {
                 self.expect("transaction")?;
                 TransactionStatement::Begin { modes: self.transaction_modes()?, start: true }
             }
-            "commit" if self.at("prepared") => return Ok(self.refuse("COMMIT PREPARED")),
-            "rollback" if self.at("prepared") => return Ok(self.refuse("ROLLBACK PREPARED")),
+            "commit" | "rollback" if self.take("prepared") => {
+                TransactionStatement::FinishPrepared { identifier: self.string()?, commit: word == "commit" }
+            }
             "commit" | "end" => {
                 self.take_work();
                 TransactionStatement::Commit { chain: self.take_chain()? }

@@ -8,7 +8,7 @@ use archipel_sql::error::Result;
 use archipel_sql::types::Type;
 
 use super::trigger::kept_for;
-use crate::bind::insert::no_arbiter;
+use crate::bind::arbiter::no_arbiter;
 use crate::bind::reference::bind_checks;
 use crate::bound::{
     BoundCheck, BoundChecks, BoundExpr, BoundInsert, CheckKind, ConflictArbiter, OnConflict, Rel,
