@@ -128,7 +128,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
                 }
                 (false, _) => privileges,
             };
-            change_object(&mut access, &target, wanted, everything, &grantees, grant, work)?;
+            change_object(&mut access, &target, wanted, everything, &grantees, Way::of(grant), work)?;
         }
         for privilege in &of_columns {
             let wanted =
@@ -139,7 +139,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
                 let place = table.as_ref().and_then(|table| table.column_index(column));
                 let place = place.ok_or_else(|| undefined_column(column, &target.name))? + 1;
                 let named = (wanted, all, column.as_str());
-                change_column(&mut access, &target, place, named, &grantees, grant, work)?;
+                change_column(&mut access, &target, place, named, &grantees, Way::of(grant), work)?;
             }
         }
         work.put_access(access);
@@ -175,6 +175,21 @@ fn sequence_rights(privileges: Privileges, target: &Target, work: &mut Work<'_>)
 fn built_in_type(name: &QualifiedName) -> Option<&'static TypeInfo> {
     let is_there = name.schema.as_deref().is_none_or(|schema| schema == "pg_catalog");
     type_by_name(&name.name).filter(|info| is_there && info.name == name.name)
+}
+
+/// What becomes of rights.
+#[derive(Clone, Copy)]
+struct Way {
+    revoke: bool,
+    /// WITH GRANT OPTION; of REVOKE: only that.
+    grant_option: bool,
+    cascade: bool,
+}
+
+impl Way {
+    fn of(grant: &Grant) -> Way {
+        Way { revoke: grant.revoke, grant_option: grant.grant_option, cascade: grant.cascade }
+    }
 }
 
 impl Target {
@@ -330,7 +345,7 @@ fn restricted(
     (wanted, all): (Privileges, bool),
     available: Privileges,
     any_right: bool,
-    grant: &Grant,
+    way: Way,
     (target, column): (&Target, Option<&str>),
     work: &mut Work<'_>,
 ) -> Result<Privileges> {
@@ -348,7 +363,7 @@ fn restricted(
         let message = format!("{text} for {of}\"{called}\"");
         work.plan.notices.push(SqlError::new(state, message));
     };
-    match (grant.revoke, allowed.is_empty()) {
+    match (way.revoke, allowed.is_empty()) {
         (false, true) => warn(NOT_GRANTED, "no privileges were granted"),
         (false, false) if !all && allowed != wanted => {
             warn(NOT_GRANTED, "not all privileges were granted");
@@ -368,7 +383,7 @@ fn change_object(
     wanted: Privileges,
     all: bool,
     grantees: &[Oid],
-    grant: &Grant,
+    way: Way,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let owner = access.owner;
@@ -376,14 +391,14 @@ fn change_object(
     let (grantor, available) = work.authority().grantor(&acl, owner, wanted);
     let held = work.authority().privileges(target.object, target.class);
     let any_right = !(held & target.class.all()).is_empty();
-    let allowed = restricted((wanted, all), available, any_right, grant, (target, None), work)?;
-    apply(&mut acl, owner, grantor, allowed, grantees, grant)?;
+    let allowed = restricted((wanted, all), available, any_right, way, (target, None), work)?;
+    apply(&mut acl, owner, grantor, allowed, grantees, way)?;
     access.acl = Some(acl);
     // What is taken of the whole table is taken of its columns, too.
     let of_columns = allowed & Privileges::OF_COLUMNS;
-    if grant.revoke && !of_columns.is_empty() && target.class == ObjectClass::Relation {
+    if way.revoke && !of_columns.is_empty() && target.class == ObjectClass::Relation {
         for (column, mut acl) in access.columns.clone() {
-            apply(&mut acl, owner, grantor, of_columns, grantees, grant)?;
+            apply(&mut acl, owner, grantor, of_columns, grantees, way)?;
             access.set_column(column, acl);
         }
     }
@@ -396,7 +411,7 @@ fn change_column(
     column: u16,
     (wanted, all, name): (Privileges, bool, &str),
     grantees: &[Oid],
-    grant: &Grant,
+    way: Way,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let owner = access.owner;
@@ -408,8 +423,8 @@ fn change_column(
         | work.authority().column_privileges(target.object, column);
     let any_right = !(held & Privileges::OF_COLUMNS).is_empty();
     let named = (target, Some(name));
-    let allowed = restricted((wanted, all), available, any_right, grant, named, work)?;
-    apply(&mut acl, owner, grantor, allowed, grantees, grant)?;
+    let allowed = restricted((wanted, all), available, any_right, way, named, work)?;
+    apply(&mut acl, owner, grantor, allowed, grantees, way)?;
     access.set_column(column, acl);
     Ok(())
 }
@@ -420,7 +435,7 @@ fn apply(
     grantor: Oid,
     privileges: Privileges,
     grantees: &[Oid],
-    grant: &Grant,
+    way: Way,
 ) -> Result<()> {
     if privileges.is_empty() {
         return Ok(());
@@ -430,34 +445,30 @@ fn apply(
             grantee,
             grantor,
             privileges,
-            grant_option: grant.grant_option,
-            revoke: grant.revoke,
-            cascade: grant.cascade,
+            grant_option: way.grant_option,
+            revoke: way.revoke,
+            cascade: way.cascade,
         };
         change.apply(acl, owner)?;
     }
     Ok(())
 }
 
-/// Takes all that a role was given, wherever, and what it passed on.
+/// Takes from a role what the role in force may take from it of all that it was given, and what it passed on:
+/// REVOKE ALL … CASCADE on every object, of databases, too (RemoveRoleFromObjectACL).
 pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
-    let concerned: Vec<Access> = work
-        .catalog
-        .access_all()
-        .filter(|access| {
-            access.owner != role && access.lists().any(|acl| acl.iter().any(|item| item.grantee == role))
-        })
-        .map(|access| Access::clone(access))
-        .collect();
-    for mut access in concerned {
-        let owner = access.owner;
-        if let Some(acl) = &mut access.acl {
-            take_all(acl, role, owner)?;
-        }
-        for (column, mut acl) in access.columns.clone() {
-            take_all(&mut acl, role, owner)?;
-            access.set_column(column, acl);
-        }
+    let way = Way { revoke: true, grant_option: false, cascade: true };
+    let given = |acl: &Vec<AclItem>| acl.iter().any(|item| item.grantee == role);
+    let concerned = work.catalog.access_all();
+    let concerned = concerned.filter(|access| access.owner != role && access.lists().any(given));
+    let mut concerned: Vec<Oid> = concerned.map(|access| access.object).collect();
+    concerned.sort_unstable();
+    for object in concerned {
+        let class = work.catalog.class_of(object).unwrap_or_else(|| class_of_built_in(object));
+        let (_, name) = work.catalog.kind_and_name_by_class(object, class);
+        let target = Target::new(object, class, &name);
+        let mut access = work.catalog.access_by_class(object, class);
+        change_object(&mut access, &target, class.all(), true, &[role], way, work)?;
         work.put_access(access);
     }
     let named = |acl: &[AclItem]| acl.iter().any(|item| item.grantee == role);
@@ -473,6 +484,11 @@ pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The class of what no catalog has as an object: functions and types that are built in.
+fn class_of_built_in(object: Oid) -> ObjectClass {
+    if archipel_sql::type_table::type_info(object).is_some() { ObjectClass::Type } else { ObjectClass::Routine }
 }
 
 fn take_all(acl: &mut Vec<AclItem>, role: Oid, owner: Oid) -> Result<()> {

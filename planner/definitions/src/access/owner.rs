@@ -1,11 +1,11 @@
-//! Whose objects are: OWNER TO, REASSIGN OWNED, DROP OWNED, and what a new object begins with.
+//! Whose objects are: OWNER TO, and what a new object begins with.
 
-use archipel_sql::ast::{OwnedObjects, RoleName, TypeName};
+use archipel_sql::ast::{RoleName, TypeName};
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
 use archipel_sql::catalog::{
-    Access, Authority, Catalog, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
-    Role, RoutineRef, SUPERUSER, SequenceRef, Table, TableKind, TableRef, UserTypeRef,
+    Access, Authority, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation, Role,
+    SUPERUSER, Table,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -13,9 +13,6 @@ use archipel_sql::types::Oid;
 use super::dependence::{Tie, ties, ties_of_defaults};
 use super::{default_privileges, policy_role};
 use crate::database::undefined_database;
-use crate::drop::relation;
-use crate::function::routine_drop;
-use crate::relation::trigger;
 use crate::work::Work;
 
 impl Work<'_> {
@@ -166,118 +163,26 @@ pub(crate) fn change(object: Oid, schema: Option<&str>, to: &RoleName, work: &mu
     if to == work.catalog.owner(object) {
         return Ok(());
     }
-    if !work.env.system && !work.authority().is_superuser() {
-        work.require_owner(object)?;
-        work.authority().require_member(to)?;
-        match schema.and_then(|schema| work.catalog.schema(schema)) {
-            Some(schema) => {
-                let new = Authority { catalog: &work.catalog, role: to };
-                new.require(schema.oid, ObjectClass::Schema, Privileges::CREATE)?;
-            }
-            None => work.require_in_database(Privileges::CREATE)?,
-        }
-    }
+    require_change(object, schema, to, work)?;
     work.set_owner(object, to);
     Ok(())
 }
 
-/// What a role owns.
-#[derive(Default)]
-struct Belongings {
-    tables: Vec<TableRef>,
-    sequences: Vec<SequenceRef>,
-    routines: Vec<RoutineRef>,
-    types: Vec<UserTypeRef>,
-    schemas: Vec<String>,
-}
-
-fn belongings(catalog: &Catalog, role: Oid) -> Belongings {
-    let mut found = Belongings::default();
-    for access in catalog.access_all().filter(|access| access.owner == role) {
-        let oid = access.object;
-        found.tables.extend(catalog.table_by_oid(oid).filter(|table| table.kind != TableKind::System));
-        found.sequences.extend(catalog.sequence_by_oid(oid));
-        found.routines.extend(catalog.routine_by_oid(oid));
-        found.types.extend(catalog.user_type_by_oid(oid));
-        found.schemas.extend(
-            catalog.schema_by_oid(oid).map(|schema| schema.name.clone()).filter(|n| !is_temporary_schema(n)),
-        );
+/// 42501 unless the role in force may give an object to another: it owns it, belongs to the new owner, and that
+/// one may make objects in the schema; a schema itself (`None`) may be made by the role in force.
+pub(super) fn require_change(object: Oid, schema: Option<&str>, to: Oid, work: &Work<'_>) -> Result<()> {
+    if work.env.system || work.authority().is_superuser() {
+        return Ok(());
     }
-    found
-}
-
-/// REASSIGN OWNED and DROP OWNED.
-pub(crate) fn owned_objects(owned: &OwnedObjects, work: &mut Work<'_>) -> Result<()> {
-    let roles = owned.roles.iter().map(|role| work.role(role)).collect::<Result<Vec<Oid>>>()?;
-    let verb = if owned.to.is_some() { "reassign" } else { "drop" };
-    let denied = || {
-        let message = format!("permission denied to {verb} objects");
-        SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
-    };
-    if roles.iter().any(|role| !work.authority().acts_as(*role)) {
-        return Err(denied());
-    }
-    let pinned = |role: Oid| role.0 < archipel_sql::catalog::FIRST_OID;
-    if let Some(role) = roles.iter().find(|role| pinned(**role)) {
-        let what = if owned.to.is_some() { "reassign ownership of" } else { "drop" };
-        let message = format!(
-            "cannot {what} objects owned by role {} because they are required by the database system",
-            work.role_name(*role)
-        );
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
-    }
-    match &owned.to {
-        Some(to) => {
-            let to = work.role(to)?;
-            if !work.authority().acts_as(to) {
-                return Err(denied());
-            }
-            reassign(&roles, to, work);
-            Ok(())
+    work.require_owner(object)?;
+    work.authority().require_member(to)?;
+    match schema.and_then(|schema| work.catalog.schema(schema)) {
+        Some(schema) => {
+            let new = Authority { catalog: &work.catalog, role: to };
+            new.require(schema.oid, ObjectClass::Schema, Privileges::CREATE)
         }
-        None => roles.iter().try_for_each(|role| drop_owned(*role, owned.cascade, work)),
+        None => work.require_in_database(Privileges::CREATE),
     }
-}
-
-fn reassign(roles: &[Oid], to: Oid, work: &mut Work<'_>) {
-    let objects: Vec<Oid> = work
-        .catalog
-        .access_all()
-        .filter(|access| roles.contains(&access.owner))
-        .map(|access| access.object)
-        .collect();
-    for object in objects {
-        work.set_owner(object, to);
-    }
-}
-
-fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
-    super::grant::revoke_everything(role, work)?;
-    policy_role::forget_role(role, work);
-    let found = belongings(&work.catalog, role);
-    relation::drop_tables(&found.tables, cascade, work)?;
-    let left: Vec<SequenceRef> =
-        found.sequences.iter().filter_map(|known| work.catalog.sequence_by_oid(known.oid)).collect();
-    relation::drop_sequences(&left, cascade, work)?;
-    for known in &found.routines {
-        if let Some(routine) = work.catalog.routine_by_oid(known.oid) {
-            trigger::check_callers(&routine, &[], cascade, work)?;
-            routine_drop::drop_one(&routine, work)?;
-        }
-    }
-    for known in &found.types {
-        if let Some(ty) = work.catalog.user_type_by_oid(known.oid) {
-            work.drop_type(&ty, cascade)?;
-        }
-    }
-    for schema in &found.schemas {
-        relation::drop_schema(schema, cascade, work)?;
-    }
-    let entries: Vec<Oid> = work.catalog.default_access_of(role).map(|entry| entry.oid).collect();
-    for entry in entries {
-        work.drop(ObjectKind::DefaultAccess, entry);
-    }
-    Ok(())
 }
 
 /// What stands in the way of dropping a role in this database, a line each, as PostgreSQL's DETAIL names it.
