@@ -128,15 +128,6 @@ fn change(
 
 /// As PostgreSQL's DETAIL names an entry.
 pub(super) fn describe(entry: &DefaultAccess, work: &Work<'_>) -> String {
-    let what = match entry.class {
-        ObjectClass::Relation => "relations",
-        ObjectClass::Sequence => "sequences",
-        ObjectClass::Type => "types",
-        ObjectClass::Schema => "schemas",
-        _ => "functions",
-    };
-    let role = work.role_name(entry.role);
-    let place = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
-    let place = place.map_or_else(String::new, |schema| format!(" in schema {}", schema.name));
-    format!("default privileges on new {what} belonging to role {role}{place}")
+    let schema = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
+    entry.describe(&work.role_name(entry.role), schema.map(|schema| schema.name.as_str()))
 }

@@ -3,10 +3,12 @@
 use archipel_sql::ast::{
     Grant, GrantObjects, GrantedPrivilege, QualifiedName, RoleName, RoutineSignature, RoutineWord,
 };
+use archipel_sql::catalog::access::role_dependency::class_of_built_in;
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    Access, DefaultAccess, Object, ObjectClass, ObjectKind, Privileges, Relation, RoutineKind,
+    Access, DefaultAccess, Object, ObjectClass, ObjectKind, ParameterAccess, Privileges, Relation, RoutineKind,
+    SUPERUSER,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeInfo, type_by_name};
@@ -97,6 +99,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
             _ => (ObjectClass::Routine, "function"),
         },
         GrantObjects::Languages(_) => (ObjectClass::Language, "language"),
+        GrantObjects::Parameters(_) => (ObjectClass::Parameter, "parameter"),
     };
     let may_be_sequence = matches!(grant.objects, GrantObjects::Tables(_));
     let (of_columns, of_whole): (Vec<_>, Vec<_>) =
@@ -111,6 +114,9 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
         everything |= privilege.name.is_none();
         let valid = if may_be_sequence { class.all() | ObjectClass::Sequence.all() } else { class.all() };
         privileges |= named(privilege.name.as_deref(), valid, class.all(), word)?;
+    }
+    if let (GrantObjects::Parameters(names), false) = (&grant.objects, grant.revoke) {
+        note_parameters(names, work);
     }
     for target in targets(&grant.objects, class, work)? {
         let mut access = work.catalog.access_by_class(target.object, target.class);
@@ -215,6 +221,7 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
             names.iter().map(|name| database_target(name, class, work)).collect()
         }
         GrantObjects::Languages(_) => Ok(Vec::new()),
+        GrantObjects::Parameters(names) => Ok(parameter_targets(names, work)),
         GrantObjects::Types(names) => names.iter().map(|name| type_target(name, class, work)).collect(),
         GrantObjects::Domains(names) => names.iter().map(|name| domain_target(name, class, work)).collect(),
         GrantObjects::Routines(word, signatures) => {
@@ -228,6 +235,25 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
             Ok(found)
         }
     }
+}
+
+/// Parameters that rights are to be on are known from then on. Whether there are such is the session's to say.
+fn note_parameters(names: &[String], work: &mut Work<'_>) {
+    let mut parameters = work.catalog.parameters().clone();
+    for name in names.iter().map(|name| name.to_ascii_lowercase()) {
+        if parameters.named(&name).is_none() {
+            let acl = ObjectClass::Parameter.default_acl(SUPERUSER);
+            parameters.access.push(ParameterAccess { oid: work.oids(1), name, acl });
+        }
+    }
+    work.put_parameters(parameters);
+}
+
+/// What GRANT ON PARAMETER names; REVOKE passes over those on which nobody has a right.
+fn parameter_targets(names: &[String], work: &Work<'_>) -> Vec<Target> {
+    let parameters = work.catalog.parameters();
+    let known = names.iter().filter_map(|name| parameters.named(name));
+    known.map(|known| Target::new(known.oid, ObjectClass::Parameter, &known.name)).collect()
 }
 
 /// What GRANT ON SEQUENCE names.
@@ -484,11 +510,6 @@ pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The class of what no catalog has as an object: functions and types that are built in.
-fn class_of_built_in(object: Oid) -> ObjectClass {
-    if archipel_sql::type_table::type_info(object).is_some() { ObjectClass::Type } else { ObjectClass::Routine }
 }
 
 fn take_all(acl: &mut Vec<AclItem>, role: Oid, owner: Oid) -> Result<()> {

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP ROLE, and who belongs to whom (user.c).
 
 use archipel_sql::ast::{
-    AlterRole, CreateRole, DropRole, GrantRole, RoleAction, RoleName, RoleOption, RoleWord,
+    AlterRole, CreateRole, DropRole, GrantRole, RoleAction, RoleName, RoleOption, RoleWord, SettingChange,
 };
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::role::DATABASE_OWNER;
@@ -12,7 +12,7 @@ use archipel_sql::types::Oid;
 
 use super::dependence::{in_other_databases, role_in_use};
 use super::{grant, owner};
-use crate::function::routine;
+use crate::database;
 use crate::work::Work;
 
 fn denied(message: impl Into<String>) -> SqlError {
@@ -233,17 +233,12 @@ pub(crate) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
         }
         RoleAction::Set(_) | RoleAction::Reset(_) | RoleAction::ResetAll => {
             require_setter(&role, work)?;
-            let (name, value) = match &alter.action {
-                RoleAction::Set(set) => (&set.name, routine::setting_text(set, work.env.context.session)?),
-                RoleAction::Reset(name) => (name, None),
-                _ => {
-                    role.settings.clear();
-                    work.put(Object::Role(role));
-                    return Ok(());
-                }
+            let change = match &alter.action {
+                RoleAction::Set(set) => SettingChange::Set(set.clone()),
+                RoleAction::Reset(name) => SettingChange::Reset(name.clone()),
+                _ => SettingChange::ResetAll,
             };
-            role.settings.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-            role.settings.extend(value.map(|value| (name.to_lowercase(), value)));
+            database::change_list(&mut role.settings, &change, work)?;
         }
         RoleAction::Members { add, members } => {
             for member in members {

@@ -191,7 +191,10 @@ pub(crate) fn alter_role_setting(alter: &AlterRoleSetting, work: &mut Work<'_>) 
             let message = "must be superuser to alter settings globally";
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
-        return Err(SqlError::unsupported("ALTER ROLE ALL"));
+        let mut parameters = work.catalog.parameters().clone();
+        change_list(&mut parameters.settings, &alter.change, work)?;
+        work.put_parameters(parameters);
+        return Ok(());
     };
     if role.is_none() {
         require_database_owner(&database, &work.authority())?;
@@ -217,23 +220,32 @@ fn change_settings(
     let mut changed = database.clone();
     let known = changed.settings.iter().position(|of| of.role == role);
     let mut settings = known.map_or_else(Vec::new, |at| changed.settings.remove(at).settings);
-    let (name, value) = match change {
-        SettingChange::Set(set) => (Some(&set.name), routine::setting_text(set, work.env.context.session)?),
-        SettingChange::Reset(name) => (Some(name), None),
-        SettingChange::ResetAll => (None, None),
-    };
-    match name {
-        Some(name) => {
-            settings.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-            settings.extend(value.map(|value| (name.to_lowercase(), value)));
-        }
-        None => settings.clear(),
-    }
+    change_list(&mut settings, change, work)?;
     if !settings.is_empty() {
         changed.settings.push(DatabaseSettings { role, settings });
     }
     if changed != *database {
         work.put(Object::Database(changed));
     }
+    Ok(())
+}
+
+/// Changes a list of settings that sessions begin with. RESET ALL takes what the role in force may set.
+pub(crate) fn change_list(
+    settings: &mut Vec<(String, String)>,
+    change: &SettingChange,
+    work: &Work<'_>,
+) -> Result<()> {
+    let session = work.env.context.session;
+    let (name, value) = match change {
+        SettingChange::Set(set) => (&set.name, routine::setting_text(set, session)?),
+        SettingChange::Reset(name) => (name, None),
+        SettingChange::ResetAll => {
+            let superuser = work.env.system || work.authority().is_superuser();
+            settings.retain(|(name, _)| !superuser && !session.may_give_setting(name));
+            return Ok(());
+        }
+    };
+    routine::put_setting(settings, name, value, session);
     Ok(())
 }

@@ -41,7 +41,9 @@ impl Scope {
             | Statement::AlterDatabase(_)
             | Statement::AlterRoleSetting(_)
             | Statement::OwnedObjects(_) => true,
-            Statement::Grant(grant) => matches!(grant.objects, GrantObjects::Databases(_)),
+            Statement::Grant(grant) => {
+                matches!(grant.objects, GrantObjects::Databases(_) | GrantObjects::Parameters(_))
+            }
             Statement::Comment(comment) => {
                 matches!(comment.object, CommentObject::Role(_) | CommentObject::Database(_))
             }
@@ -150,6 +152,8 @@ mod tests {
             "GRANT a TO b",
             "REVOKE a FROM b",
             "GRANT CREATE ON DATABASE archipel TO a",
+            "GRANT SET ON PARAMETER work_mem TO a",
+            "ALTER ROLE ALL SET work_mem = '5MB'",
             "COMMENT ON ROLE a IS 'x'",
             "COMMENT ON DATABASE archipel IS 'x'",
             "ALTER DATABASE archipel SET search_path = s",

@@ -262,7 +262,11 @@ impl Cursor<'_> {
             self.take("privileges");
             return Ok(vec![GrantedPrivilege { name: None, columns: columns(self)? }]);
         }
-        self.list(|cursor| Ok(GrantedPrivilege { name: Some(cursor.label()?), columns: columns(cursor)? }))
+        self.list(|cursor| {
+            let alters_system = cursor.take_words(&["alter", "system"]);
+            let name = if alters_system { "alter system".to_owned() } else { cursor.label()? };
+            Ok(GrantedPrivilege { name: Some(name), columns: columns(cursor)? })
+        })
     }
 
     fn grantees(&mut self, revoke: bool) -> Result<Vec<RoleName>> {
@@ -284,6 +288,15 @@ impl Cursor<'_> {
         let granted_by = self.granted_by()?;
         let cascade = revoke && self.take_behavior();
         Ok(Statement::GrantRole(GrantRole { revoke, roles, members, admin, granted_by, cascade }))
+    }
+
+    /// A configuration parameter, with the dots in its name.
+    fn parameter(&mut self) -> Result<String> {
+        let mut name = self.identifier()?;
+        while self.take_token(&Token::Period) {
+            name = format!("{name}.{}", self.identifier()?);
+        }
+        Ok(name)
     }
 
     /// What a privilege is granted on; `None` for kinds of object that do not exist here.
@@ -318,6 +331,10 @@ impl Cursor<'_> {
             "language" => {
                 self.skip(1);
                 GrantObjects::Languages(self.list(Self::identifier)?)
+            }
+            "parameter" => {
+                self.skip(1);
+                GrantObjects::Parameters(self.list(Self::parameter)?)
             }
             "type" => {
                 self.skip(1);
