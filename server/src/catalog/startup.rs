@@ -95,6 +95,10 @@ pub fn load(engine: &Engine) -> Result<(Vec<Catalog>, ObjectNumbers), CatalogErr
         write(engine, first).map_err(CatalogError::Migration)?;
     }
     let numbers = ObjectNumbers::new(first_numbers(engine, &catalogs));
+    for catalog in &catalogs {
+        // Who made it may have chosen its number.
+        numbers.choose(catalog.database_oid().0);
+    }
     for catalog in &mut catalogs {
         for step in archipel_migrations::pending(catalog.migration())? {
             *catalog = migrate(engine, catalog, &numbers, step).map_err(CatalogError::Migration)?;

@@ -93,6 +93,15 @@ pub fn require_free(name: &str, catalog: &Catalog) -> Result<()> {
     Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message))
 }
 
+/// 22023 for a number that a database has.
+pub fn require_free_oid(options: &DatabaseOptions, catalog: &Catalog) -> Result<()> {
+    let Some((oid, name)) = options.oid.and_then(|oid| Some((oid, catalog.name_of_database(oid)?))) else {
+        return Ok(());
+    };
+    let message = format!("database OID {oid} is already in use by database \"{name}\"");
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
+}
+
 /// The database that DROP DATABASE takes away, and neither the own one nor a template. 3D000 if there is none.
 pub fn require_droppable(name: &str, authority: &Authority<'_>) -> Result<Arc<Database>> {
     let database = require_database(name, authority.catalog)?;
