@@ -167,12 +167,12 @@ pub(super) fn databases(host: &Host) -> Vec<Vec<Datum>> {
         let there = sessions.iter().filter(|session| session.database_oid == database.oid).count();
         let mut row = vec![Datum::Oid(database.oid), text(database.name()), count(there)];
         row.resize(28, Datum::Null);
-        row[CONFLICTS] = count(0);
+        row[CONFLICTS] = Datum::Int8(0);
         row
     };
     let mut shared = vec![Datum::Oid(Oid(0)), Datum::Null, Datum::Int4(0)];
     shared.resize(28, Datum::Null);
-    shared[CONFLICTS] = count(0);
+    shared[CONFLICTS] = Datum::Int8(0);
     std::iter::once(shared).chain(host.server.databases.all().iter().map(row)).collect()
 }
 
