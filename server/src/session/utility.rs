@@ -16,9 +16,9 @@ use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role_setting};
 use crate::encode::{Formats, RowEncoder};
-use crate::settings::{SessionSettings, foreign};
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
+use crate::settings::{SessionSettings, foreign};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::system::visibility::examine_setting;
 use crate::wire::output::Severity;

@@ -416,6 +416,7 @@ impl SessionSettings {
             temporary_schema: None,
             local: Vec::new(),
             undo: Vec::new(),
+            trusts: false,
         };
         settings.refresh();
         settings

@@ -7,8 +7,8 @@ use archipel_sql::catalog::access::role_dependency::class_of_built_in;
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    Access, DefaultAccess, Object, ObjectClass, ObjectKind, ParameterAccess, Privileges, Relation, RoutineKind,
-    SUPERUSER,
+    Access, DefaultAccess, Object, ObjectClass, ObjectKind, ParameterAccess, Privileges, Relation,
+    RoutineKind, SUPERUSER,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeInfo, type_by_name};

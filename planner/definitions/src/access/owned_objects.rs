@@ -223,7 +223,9 @@ fn drop_together(found: &[Belonging], count: usize, cascade: bool, work: &mut Wo
 fn still_needed(mut refused: Vec<(Oid, SqlError)>, count: usize) -> SqlError {
     refused.sort_by_key(|(oid, _)| *oid);
     let mut lines: Vec<String> = Vec::new();
-    for line in refused.iter().flat_map(|(_, error)| error.fields().detail.iter().flat_map(|text| text.lines())) {
+    for line in
+        refused.iter().flat_map(|(_, error)| error.fields().detail.iter().flat_map(|text| text.lines()))
+    {
         let what = |line: &str| line.split(" depends on ").next().unwrap_or_default().to_owned();
         // It is told of once, whatever else it hangs on.
         if !lines.iter().any(|known| what(known) == what(line)) {

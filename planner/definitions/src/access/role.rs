@@ -11,8 +11,8 @@ use archipel_sql::password::{self, Encryption, Verifier};
 use archipel_sql::types::Oid;
 
 use super::dependence::{in_other_databases, role_in_use};
+use super::setting_list::change_list;
 use super::{grant, owner};
-use crate::database;
 use crate::work::Work;
 
 fn denied(message: impl Into<String>) -> SqlError {
@@ -238,7 +238,7 @@ pub(crate) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
                 RoleAction::Reset(name) => SettingChange::Reset(name.clone()),
                 _ => SettingChange::ResetAll,
             };
-            database::change_list(&mut role.settings, &change, work)?;
+            change_list(&mut role.settings, &change, work)?;
         }
         RoleAction::Members { add, members } => {
             for member in members {

@@ -27,7 +27,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use crate::access::role;
-use crate::function::routine;
+use crate::access::setting_list::change_list;
 use crate::work::Work;
 pub use options::{AlteredDatabaseOptions, DatabaseOptions};
 
@@ -236,25 +236,5 @@ fn change_settings(
     if changed != *database {
         work.put(Object::Database(changed));
     }
-    Ok(())
-}
-
-/// Changes a list of settings that sessions begin with. RESET ALL takes what the role in force may set.
-pub(crate) fn change_list(
-    settings: &mut Vec<(String, String)>,
-    change: &SettingChange,
-    work: &Work<'_>,
-) -> Result<()> {
-    let session = work.env.context.session;
-    let (name, value) = match change {
-        SettingChange::Set(set) => (&set.name, routine::setting_text(set, session)?),
-        SettingChange::Reset(name) => (name, None),
-        SettingChange::ResetAll => {
-            let superuser = work.env.system || work.authority().is_superuser();
-            settings.retain(|(name, _)| !superuser && !session.may_give_setting(name));
-            return Ok(());
-        }
-    };
-    routine::put_setting(settings, name, value, session);
     Ok(())
 }

@@ -79,7 +79,12 @@ fn objects_of(catalog: &Catalog) -> Objects {
         .map(|role| Object::Role((**role).clone()))
         .chain(catalog.databases().map(|database| Object::Database((**database).clone())))
         .chain(catalog.shared_comments_all().map(|comments| Object::SharedComments((**comments).clone())))
-        .chain(std::iter::once(catalog.parameters()).filter(|known| !known.is_empty()).cloned().map(Object::Parameters));
+        .chain(
+            std::iter::once(catalog.parameters())
+                .filter(|known| !known.is_empty())
+                .cloned()
+                .map(Object::Parameters),
+        );
     let objects = schemas
         .chain(catalog.tables().cloned().map(Object::Table))
         .chain(catalog.sequences().cloned().map(Object::Sequence))

@@ -61,8 +61,8 @@ pub use database::{Database, DatabaseSettings};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
 pub use numbers::{Numbered, ObjectNumbers};
-pub use parameters::{ParameterAccess, Parameters};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
+pub use parameters::{ParameterAccess, Parameters};
 pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
 };

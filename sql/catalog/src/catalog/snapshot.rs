@@ -12,8 +12,8 @@ use super::relation::Relation;
 use super::state::{RelationOid, State};
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, Database, DefaultAccess, INFORMATION_SCHEMA, Numbers, Object,
-    ObjectKind, PG_CATALOG, PUBLIC, Parameters, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef,
-    SharedCatalog, Table, TableRef, UserTypeRef,
+    ObjectKind, PG_CATALOG, PUBLIC, Parameters, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema,
+    SequenceRef, SharedCatalog, Table, TableRef, UserTypeRef,
 };
 
 /// A version of the catalog; cheap to clone. A handle may write down what is looked up through it.

@@ -91,7 +91,8 @@ fn default_access(source: &dyn SystemSource, object: Oid) -> Identity {
         return Identity::missing("default acl");
     };
     let role = catalog.role_by_oid(entry.role).map_or_else(String::new, |role| role.name.clone());
-    let schema = entry.schema.and_then(|schema| catalog.schema_by_oid(schema)).map(|schema| schema.name.clone());
+    let schema =
+        entry.schema.and_then(|schema| catalog.schema_by_oid(schema)).map(|schema| schema.name.clone());
     let quote = |name: &str| source.quoting().name(name);
     let place = schema.as_deref().map_or_else(String::new, |schema| format!(" in schema {}", quote(schema)));
     let identity = format!("for role {}{place} on {}", quote(&role), entry.words().0);

@@ -59,10 +59,9 @@ impl ObjectClass {
             ObjectClass::Database => Privileges::TEMPORARY | Privileges::CONNECT,
             ObjectClass::Routine => Privileges::EXECUTE,
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
-            ObjectClass::Relation
-            | ObjectClass::Sequence
-            | ObjectClass::Schema
-            | ObjectClass::Parameter => Privileges::NONE,
+            ObjectClass::Relation | ObjectClass::Sequence | ObjectClass::Schema | ObjectClass::Parameter => {
+                Privileges::NONE
+            }
         }
     }
 

@@ -70,8 +70,12 @@ impl Catalog {
         let mut found = Vec::new();
         self.add_objects(&mut found);
         for entry in self.default_access_all() {
-            let of = |role, tie| {
-                RoleDependency { role, tie, user: RoleUser::DefaultAccess, object: entry.oid, column: 0 }
+            let of = |role, tie| RoleDependency {
+                role,
+                tie,
+                user: RoleUser::DefaultAccess,
+                object: entry.oid,
+                column: 0,
             };
             found.push(of(entry.role, RoleTie::Owner));
             found.extend(named_in(&entry.acl, entry.role).into_iter().map(|role| of(role, RoleTie::Granted)));
@@ -135,8 +139,12 @@ mod tests {
             CatalogChange::Put(Object::Access(Access { acl: Some(acl), ..Access::of_owner(schema, alice) })),
             CatalogChange::Put(Object::Database(Database::new(shop, "shop", bob))),
         ]);
-        let of = |role, tie, class, object| {
-            RoleDependency { role, tie, user: RoleUser::Object(class), object, column: 0 }
+        let of = |role, tie, class, object| RoleDependency {
+            role,
+            tie,
+            user: RoleUser::Object(class),
+            object,
+            column: 0,
         };
         let mut found = catalog.role_dependencies();
         found.sort_by_key(|known| (known.object, known.role));

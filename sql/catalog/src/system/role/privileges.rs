@@ -119,7 +119,9 @@ fn has_privilege(kind: &str, args: &[Datum], source: &dyn SystemSource) -> Resul
     };
     let (held, options) = match found {
         Asked::Nothing => return Ok(Datum::Null),
-        Asked::Object(object, class) => (rights.privileges(object, class), rights.grant_options(object, class)),
+        Asked::Object(object, class) => {
+            (rights.privileges(object, class), rights.grant_options(object, class))
+        }
         Asked::Index(table) if rights.owns(table) => (Privileges(u16::MAX), Privileges(u16::MAX)),
         Asked::OfSuperuser if rights.acts_as(SUPERUSER) => (Privileges(u16::MAX), Privileges(u16::MAX)),
         Asked::Index(_) | Asked::OfSuperuser => (Privileges::NONE, Privileges::NONE),
@@ -129,7 +131,8 @@ fn has_privilege(kind: &str, args: &[Datum], source: &dyn SystemSource) -> Resul
     let mut has = |(privilege, option): &(Privileges, bool)| {
         let whole = if *option { options } else { held };
         let Asked::Object(object, _) = found else { return whole.contains(*privilege) };
-        whole.contains(*privilege) || kind == "any_column" && has_some_column(object, *privilege, *option, &rights)
+        whole.contains(*privilege)
+            || kind == "any_column" && has_some_column(object, *privilege, *option, &rights)
     };
     Ok(Datum::Bool(asked.iter().any(&mut has)))
 }
@@ -200,11 +203,7 @@ const LANGUAGES: [(&str, Oid); 4] =
 const TABLESPACES: [(&str, Oid); 2] = [("pg_default", Oid(1663)), ("pg_global", Oid(1664))];
 
 /// One of those that nobody can make more of: 42704 for another name, `None` for another number.
-fn fixed_argument<'n>(
-    kind: &str,
-    value: &Datum,
-    known: &[(&'n str, Oid)],
-) -> Result<Option<(&'n str, Oid)>> {
+fn fixed_argument<'n>(kind: &str, value: &Datum, known: &[(&'n str, Oid)]) -> Result<Option<(&'n str, Oid)>> {
     match value {
         Datum::Text(name) => match known.iter().find(|(known, _)| *name == *known) {
             Some(found) => Ok(Some(*found)),
@@ -232,8 +231,10 @@ fn has_column(
         return asked(wanted, Privileges::OF_COLUMNS).map(|_| Datum::Null);
     };
     let asked = asked(wanted, Privileges::OF_COLUMNS)?;
-    let whole =
-        (rights.privileges(table.oid, ObjectClass::Relation), rights.grant_options(table.oid, ObjectClass::Relation));
+    let whole = (
+        rights.privileges(table.oid, ObjectClass::Relation),
+        rights.grant_options(table.oid, ObjectClass::Relation),
+    );
     let (held, options) = match number {
         None => return Ok(Datum::Null),
         // The columns of the system are held with the table.
