@@ -57,6 +57,10 @@ pub(crate) fn alter(alter: &AlterDefaultPrivileges, work: &mut Work<'_>) -> Resu
         let message = "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS";
         return Err(SqlError::new(SqlState(*b"0LP01"), message));
     }
+    if alter.privileges.iter().any(|privilege| !privilege.columns.is_empty()) {
+        let message = "default privileges cannot be set for columns";
+        return Err(SqlError::new(grant::INVALID_GRANT, message));
+    }
     let privileges = grant::whole(&alter.privileges, class, word_of(class))?;
     let grantees = grant::grantees(&alter.grantees, alter.grant_option && !alter.revoke, work)?;
     let roles = if alter.roles.is_empty() {

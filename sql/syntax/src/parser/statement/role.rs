@@ -360,12 +360,20 @@ impl Cursor<'_> {
     pub(super) fn alter_default_privileges(&mut self) -> Result<Statement> {
         let (mut roles, mut schemas) = (Vec::new(), Vec::new());
         loop {
-            if self.take_words(&["for", "role"]) || self.take_words(&["for", "user"]) {
+            let position = self.position();
+            let (roles_said, schemas_said) = (!roles.is_empty(), !schemas.is_empty());
+            let is_twice = if self.take_words(&["for", "role"]) || self.take_words(&["for", "user"]) {
                 roles = self.list(Self::role)?;
+                roles_said
             } else if self.take_words(&["in", "schema"]) {
                 schemas = self.list(Self::identifier)?;
+                schemas_said
             } else {
                 break;
+            };
+            if is_twice {
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+                return Err(error.at(Some(position)));
             }
         }
         let revoke = match self.word_at(0).as_str() {
