@@ -281,6 +281,7 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         });
         return Ok(Datum::text(&text));
     }
+    role_setting::require_right(name, &host.rights())?;
     // Checked now, on a copy; the session takes it over when the statement has succeeded.
     let mut scratch = crate::settings::SessionSettings::new(host.server.live.values());
     scratch.set(name, Some(&text), false)?;

@@ -34,12 +34,13 @@ mod tests;
 use archipel_binder::{bind, bound, evaluate};
 use archipel_sql::ast::Statement;
 use archipel_sql::catalog::{CatalogChange, Migration, Object, earlier_form};
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 
 pub use crate::access::dependence::require_unused_roles;
-use crate::access::{default_privileges, grant, owner, role};
+use crate::access::{default_privileges, grant, owned_objects, role};
 use crate::alter::table as alter_table;
 use crate::data_type::{domain, user_type};
+use crate::drop::cascade::reported;
 use crate::drop::relation as drop_relation;
 pub use crate::drop::relation::{named_for_truncate, truncated_tables};
 pub use crate::expression::check::check_copied_condition;
@@ -62,8 +63,12 @@ pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
         return schema::plan_with_elements(create, env);
     }
     let mut work = Work::new(env, statement.tag());
-    plan_into(statement, &mut work)?;
+    plan_into(statement, &mut work).map_err(|error| match error.state() {
+        SqlState::DEPENDENT_OBJECTS_STILL_EXIST => reported(error),
+        _ => error,
+    })?;
     work.check_expressions()?;
+    work.plan.notices = std::mem::take(&mut work.plan.notices).into_iter().map(reported).collect();
     work.finish()
 }
 
@@ -144,7 +149,7 @@ fn plan_into(statement: &Statement, work: &mut Work<'_>) -> Result<()> {
         Statement::AlterRoleSetting(alter) => database::alter_role_setting(alter, work)?,
         Statement::AlterDatabase(alter) => database::alter_database(alter, work)?,
         Statement::AlterDefaultPrivileges(alter) => default_privileges::alter(alter, work)?,
-        Statement::OwnedObjects(owned) => owner::owned_objects(owned, work)?,
+        Statement::OwnedObjects(owned) => owned_objects::owned_objects(owned, work)?,
         Statement::CreateExtension(create) => extension::create(create, work)?,
         Statement::AlterExtension(alter) => extension::alter(alter, work)?,
         Statement::DropExtension(drop) => extension::drop_extensions(drop, work)?,

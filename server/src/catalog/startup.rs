@@ -95,6 +95,10 @@ pub fn load(engine: &Engine) -> Result<(Vec<Catalog>, ObjectNumbers), CatalogErr
         write(engine, first).map_err(CatalogError::Migration)?;
     }
     let numbers = ObjectNumbers::new(first_numbers(engine, &catalogs));
+    for catalog in &catalogs {
+        // Who made it may have chosen its number.
+        numbers.choose(catalog.database_oid().0);
+    }
     for catalog in &mut catalogs {
         for step in archipel_migrations::pending(catalog.migration())? {
             *catalog = migrate(engine, catalog, &numbers, step).map_err(CatalogError::Migration)?;
@@ -232,6 +236,26 @@ fn drop_unknown(engine: &Engine, catalogs: &[Catalog]) -> Result<(), SqlError> {
     done.outcome.result.map_err(|stop| error_of(done.program.error, stop))
 }
 
+/// What the server's own definitions are planned in, before anybody is served.
+fn environment_of<'e>(
+    catalog: &'e Catalog,
+    (temporary_schema, copies): (&'e str, &'e Copies),
+    context: &'e FunctionContext<'e>,
+    numbers: &'e ObjectNumbers,
+) -> DdlEnv<'e> {
+    DdlEnv {
+        catalog,
+        search_path: &[],
+        context,
+        system: true,
+        temporary_schema,
+        copies,
+        numbers,
+        roles: Default::default(),
+        others: &[],
+    }
+}
+
 /// Drops what sessions left that had no end: their temporary relations.
 fn drop_temporary(
     engine: &Engine,
@@ -244,18 +268,8 @@ fn drop_temporary(
         .filter(|name| is_temporary_schema(name))
         .collect();
     for schema in left {
-        let context = FunctionContext::detached();
-        let environment = DdlEnv {
-            catalog: &catalog,
-            search_path: &[],
-            context: &context,
-            system: true,
-            temporary_schema: &schema,
-            copies: &Copies::default(),
-            numbers,
-            roles: Default::default(),
-            others: &[],
-        };
+        let (context, copies) = (FunctionContext::detached(), Copies::default());
+        let environment = environment_of(&catalog, (&schema, &copies), &context, numbers);
         let plan = archipel_planner::ddl::plan(&drop_schema_statement(&schema), &environment)?;
         catalog = run_plan(engine, &catalog, plan)?;
     }
@@ -279,18 +293,8 @@ pub fn set_first_password(
         role: RoleName::Name(role.name.clone()),
         action: RoleAction::Options(options),
     });
-    let context = FunctionContext::detached();
-    let environment = DdlEnv {
-        catalog,
-        search_path: &[],
-        context: &context,
-        system: true,
-        temporary_schema: "pg_temp_0",
-        copies: &Copies::default(),
-        numbers,
-        others: &[],
-        roles: Default::default(),
-    };
+    let (context, copies) = (FunctionContext::detached(), Copies::default());
+    let environment = environment_of(catalog, ("pg_temp_0", &copies), &context, numbers);
     let planned = archipel_planner::ddl::plan(&statement, &environment);
     let after = planned.and_then(|plan| run_plan(engine, catalog, plan)).map_err(CatalogError::Migration)?;
     tracing::info!("the superuser \"{}\" has got its first password", role.name);
@@ -303,18 +307,8 @@ fn migrate(
     numbers: &ObjectNumbers,
     step: &archipel_migrations::Step,
 ) -> Result<Catalog, SqlError> {
-    let context = FunctionContext::detached();
-    let environment = DdlEnv {
-        catalog,
-        search_path: &[],
-        context: &context,
-        system: true,
-        temporary_schema: "pg_temp_0",
-        copies: &Copies::default(),
-        numbers,
-        roles: Default::default(),
-        others: &[],
-    };
+    let (context, copies) = (FunctionContext::detached(), Copies::default());
+    let environment = environment_of(catalog, ("pg_temp_0", &copies), &context, numbers);
     let plan = match step.change {
         Change::Script(script) => plan_migration(step.version, step.name, script, &environment)?,
         Change::NamesToIds => {

@@ -107,6 +107,7 @@ impl Session {
             took: None,
             overheard: None,
             client_gone: Default::default(),
+            leaves: Default::default(),
             listener: belongings.listener,
             told_settings,
             told_notice: false,

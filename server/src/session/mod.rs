@@ -107,6 +107,8 @@ pub struct Session {
     overheard: Option<Vec<(Severity, SqlError)>>,
     /// The client has closed the connection while a statement ran.
     client_gone: std::cell::Cell<bool>,
+    /// Whether it does what is left to be done at its end, for which no client is needed.
+    leaves: std::cell::Cell<bool>,
     /// Set while the session listens to something.
     listener: Option<Listener>,
     /// The settings that the client has been told of.

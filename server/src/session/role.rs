@@ -63,6 +63,27 @@ impl Session {
         Authority { catalog: &state.catalog, role: self.roles().current }.is_superuser()
     }
 
+    /// Whether the role in force was granted a right on a parameter. Nobody is asked for where there are none.
+    pub(super) fn has_parameter_right(&self, name: &str, privilege: Privileges) -> bool {
+        let state = self.catalog_state();
+        let rights = Authority { catalog: &state.catalog, role: self.roles().current };
+        !state.catalog.parameters().access.is_empty() && rights.may_change_parameter(name, privilege)
+    }
+
+    /// Whether it may set what only superusers may.
+    pub(super) fn is_granted(&self, name: &str) -> bool {
+        self.has_parameter_right(name, Privileges::SET)
+    }
+
+    /// SET and SET LOCAL of a setting, or RESET, as the role in force may.
+    pub(super) fn change_setting(&mut self, name: &str, text: Option<&str>, local: bool) -> Result<()> {
+        let granted = self.is_granted(name);
+        self.change_settings(|all| match granted {
+            true => all.trusting(|all| all.set(name, text, local)),
+            false => all.set(name, text, local),
+        })
+    }
+
     /// 42501 with this message but for superusers.
     pub(super) fn require_superuser(&self, message: impl Into<String>) -> Result<()> {
         if self.is_superuser() {

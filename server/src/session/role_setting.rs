@@ -1,11 +1,11 @@
-//! The settings that are roles, and who may take which value.
+//! The settings that are roles, and who may take which value; who may set what only superusers may.
 
 use archipel_sql::catalog::authority::undefined_role;
-use archipel_sql::catalog::{Authority, Catalog, Role, SessionRoles};
+use archipel_sql::catalog::{Authority, Catalog, Privileges, Role, SessionRoles};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use crate::settings::RoleValue;
+use crate::settings::{Context, RoleValue, find, foreign, require_setting};
 
 /// The settings that are roles.
 pub(crate) const ROLE: &str = "role";
@@ -51,4 +51,42 @@ pub(crate) fn check_role(
 /// Whether a setting is one of a role.
 pub(crate) fn is_role_setting(name: &str) -> bool {
     name.eq_ignore_ascii_case(ROLE) || name.eq_ignore_ascii_case(SESSION_AUTHORIZATION)
+}
+
+/// 42501 unless a role may set a setting: what is the superuser's also where it was granted (GRANT SET ON
+/// PARAMETER).
+pub(crate) fn require_right(name: &str, rights: &Authority<'_>) -> Result<()> {
+    let (name, is_free) = match (find(name).map(|id| id.setting()), foreign::find(name)) {
+        (Some(known), _) => (known.name, known.context != Context::Superuser),
+        (None, Some(known)) => (known.name, known.context != "superuser"),
+        (None, None) => (name, true),
+    };
+    if is_free || rights.may_change_parameter(name, Privileges::SET) { Ok(()) } else { Err(denied(name)) }
+}
+
+/// As [`require_right`], for a setting that others are to begin with: those that an application makes for itself
+/// are the superuser's, too (validate_option_array_item). 42704 for a name that is none.
+pub(crate) fn require_giver(name: &str, rights: &Authority<'_>) -> Result<()> {
+    if is_role_setting(name) {
+        return Ok(());
+    }
+    require_setting(name)?;
+    let is_known = find(name).is_some() || foreign::find(name).is_some();
+    if !is_known && !rights.may_change_parameter(name, Privileges::SET) {
+        return Err(denied(name));
+    }
+    require_right(name, rights)
+}
+
+/// 42602 for a parameter that rights cannot be on, as there is none of its name.
+pub(crate) fn require_parameter(name: &str) -> Result<()> {
+    require_setting(name).map_err(|_| {
+        let message = format!("invalid parameter name \"{name}\"");
+        SqlError::new(SqlState::INVALID_NAME, message)
+    })
+}
+
+fn denied(name: &str) -> SqlError {
+    let message = format!("permission denied to set parameter \"{name}\"");
+    SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
 }

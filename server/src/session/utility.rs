@@ -9,15 +9,16 @@ use archipel_sql::ast::{
     AlterSystem, DiscardTarget, Execute, ExplainFormat, Prepare, Reset, RowSource, Set, SetTransaction,
     SetValue, Show, Statement,
 };
+use archipel_sql::catalog::Privileges;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
 use super::{Session, role_setting};
 use crate::encode::{Formats, RowEncoder};
-use crate::settings::foreign;
 use crate::settings::session::TRANSACTION_MODES;
 use crate::settings::table::{SETTINGS, find};
+use crate::settings::{SessionSettings, foreign};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::system::visibility::examine_setting;
 use crate::wire::output::Severity;
@@ -223,8 +224,7 @@ impl Session {
                 self.set_role(&setting_name(name), None, false)?;
             }
             Statement::Reset(Reset::Name(name)) => {
-                let name = setting_name(name);
-                self.change_settings(|all| all.set(&name, None, false))?;
+                self.change_setting(&setting_name(name), None, false)?;
             }
             Statement::Listen(_) | Statement::Notify { .. } | Statement::Unlisten(_) => {
                 self.note_notification(statement)?;
@@ -317,10 +317,13 @@ impl Session {
             AlterSystem::Reset(Reset::Name(name)) => Some(name),
             AlterSystem::Reset(Reset::All) => None,
         };
-        self.require_superuser(match what {
-            Some(name) => format!("permission denied to set parameter \"{}\"", setting_name(name)),
-            None => "permission denied to perform ALTER SYSTEM RESET ALL".to_owned(),
-        })?;
+        let granted = what.is_some_and(|name| self.has_parameter_right(name, Privileges::ALTER_SYSTEM));
+        if !granted {
+            self.require_superuser(match what {
+                Some(name) => format!("permission denied to set parameter \"{}\"", setting_name(name)),
+                None => "permission denied to perform ALTER SYSTEM RESET ALL".to_owned(),
+            })?;
+        }
         let altered = match change {
             AlterSystem::Set(set) => {
                 let name = setting_name(&set.name);
@@ -361,9 +364,11 @@ impl Session {
                 return Ok(());
             }
             // A wrong value is told of all the same.
+            let granted = self.is_granted(&name);
             return self.change_settings(|all| {
                 let before = all.mark();
-                let set = all.set(&name, text.as_deref(), true);
+                let set = |all: &mut SessionSettings| all.set(&name, text.as_deref(), true);
+                let set = if granted { all.trusting(set) } else { set(all) };
                 all.rollback_to(before);
                 set
             });
@@ -382,7 +387,7 @@ impl Session {
         if TRANSACTION_MODES.iter().any(|(_, default)| name == *default) {
             self.pin_transaction_modes()?;
         }
-        self.change_settings(|all| all.set(&name, text.as_deref(), set.local))?;
+        self.change_setting(&name, text.as_deref(), set.local)?;
         if name == "application_name" {
             let application = self.settings.effective().show("application_name").unwrap_or_default();
             self.entry().activity.set_application_name(&application);
@@ -523,7 +528,7 @@ pub(super) fn sees_database(statement: &Statement) -> bool {
 }
 
 /// The name of a setting in the words of the settings table.
-fn setting_name(name: &str) -> String {
+pub(in crate::session) fn setting_name(name: &str) -> String {
     match name.to_ascii_lowercase().as_str() {
         "time zone" => "TimeZone".to_owned(),
         "transaction isolation level" => "transaction_isolation".to_owned(),

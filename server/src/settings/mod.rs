@@ -18,6 +18,6 @@ pub mod session;
 pub mod table;
 pub mod value;
 
-pub use session::SessionSettings;
+pub use session::{SessionSettings, require_setting};
 pub use table::{Context, Setting, SettingId, find};
 pub use value::{Kind, RoleValue, Unit, Value};

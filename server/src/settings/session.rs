@@ -118,6 +118,13 @@ pub struct SessionSettings {
     temporary_schema: Option<String>,
     local: Vec<(Name, Value)>,
     undo: Vec<Undo>,
+    /// Whether what only superusers may set is set ([`SessionSettings::trusting`]).
+    trusts: bool,
+}
+
+/// 42704 for a name that no setting has, nor one of an application's own may have.
+pub fn require_setting(name: &str) -> Result<()> {
+    known_setting(name, |_| false).map(drop)
 }
 
 /// Puts a value where it stands among values that may be shared.
@@ -410,6 +417,7 @@ impl SessionSettings {
             temporary_schema: None,
             local: Vec::new(),
             undo: Vec::new(),
+            trusts: false,
         };
         settings.refresh();
         settings
@@ -456,8 +464,16 @@ impl SessionSettings {
         self.refresh();
     }
 
+    /// Has settings set as a superuser sets them: whether that is allowed was looked at before.
+    pub fn trusting<T>(&mut self, change: impl FnOnce(&mut SessionSettings) -> T) -> T {
+        let before = std::mem::replace(&mut self.trusts, true);
+        let changed = change(self);
+        self.trusts = before;
+        changed
+    }
+
     fn is_superuser(&self) -> bool {
-        self.effective.value("is_superuser") == Some(&Value::Bool(true))
+        self.trusts || self.effective.value("is_superuser") == Some(&Value::Bool(true))
     }
 
     /// SET (or SET LOCAL) `name` to `text`, or to its reset value.

@@ -157,13 +157,30 @@ fn ssl_row(session: &SessionEntry) -> Vec<Datum> {
     ]
 }
 
-/// The rows of `pg_stat_database`, with NULL for what is not counted.
+/// What of `pg_stat_database` says how often standbys had to cancel statements, which there are none of.
+const CONFLICTS: usize = 12;
+
+/// The rows of `pg_stat_database`, with NULL for what is not counted. The first is of what is no database's.
 pub(super) fn databases(host: &Host) -> Vec<Vec<Datum>> {
     let sessions = host.server.sessions.list();
     let row = |database: &std::sync::Arc<Database>| {
         let there = sessions.iter().filter(|session| session.database_oid == database.oid).count();
         let mut row = vec![Datum::Oid(database.oid), text(database.name()), count(there)];
         row.resize(28, Datum::Null);
+        row[CONFLICTS] = Datum::Int8(0);
+        row
+    };
+    let mut shared = vec![Datum::Oid(Oid(0)), Datum::Null, Datum::Int4(0)];
+    shared.resize(28, Datum::Null);
+    shared[CONFLICTS] = Datum::Int8(0);
+    std::iter::once(shared).chain(host.server.databases.all().iter().map(row)).collect()
+}
+
+/// The rows of `pg_stat_database_conflicts`: no statement is cancelled by what a primary server does.
+pub(super) fn conflicts(host: &Host) -> Vec<Vec<Datum>> {
+    let row = |database: &std::sync::Arc<Database>| {
+        let mut row = vec![Datum::Oid(database.oid), text(database.name())];
+        row.resize(7, Datum::Int8(0));
         row
     };
     host.server.databases.all().iter().map(row).collect()

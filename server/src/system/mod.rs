@@ -83,6 +83,12 @@ impl SystemSource for Source<'_> {
         self.0.settings.roles
     }
 
+    fn other_catalogs(&self) -> Vec<Catalog> {
+        let others = self.0.server.databases.all().into_iter();
+        let others = others.filter(|other| other.oid != self.0.database.oid);
+        others.map(|other| other.catalog.current().catalog.clone()).collect()
+    }
+
     fn locks(&self) -> Vec<Vec<Datum>> {
         locks::rows(self.0)
     }

@@ -24,12 +24,14 @@ impl Privileges {
     pub const CREATE: Privileges = Privileges(1 << 9);
     pub const TEMPORARY: Privileges = Privileges(1 << 10);
     pub const CONNECT: Privileges = Privileges(1 << 11);
+    pub const SET: Privileges = Privileges(1 << 12);
+    pub const ALTER_SYSTEM: Privileges = Privileges(1 << 13);
     /// What a column can be granted.
     pub const OF_COLUMNS: Privileges =
         Privileges(Self::INSERT.0 | Self::SELECT.0 | Self::UPDATE.0 | Self::REFERENCES.0);
 
     /// Each right with its letter and its name, in the order PostgreSQL writes them.
-    pub const NAMES: [(Privileges, char, &'static str); 12] = [
+    pub const NAMES: [(Privileges, char, &'static str); 14] = [
         (Privileges::INSERT, 'a', "INSERT"),
         (Privileges::SELECT, 'r', "SELECT"),
         (Privileges::UPDATE, 'w', "UPDATE"),
@@ -42,6 +44,8 @@ impl Privileges {
         (Privileges::CREATE, 'C', "CREATE"),
         (Privileges::TEMPORARY, 'T', "TEMPORARY"),
         (Privileges::CONNECT, 'c', "CONNECT"),
+        (Privileges::SET, 's', "SET"),
+        (Privileges::ALTER_SYSTEM, 'A', "ALTER SYSTEM"),
     ];
 
     /// The right of this name, in any letter case.

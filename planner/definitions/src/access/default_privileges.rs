@@ -57,6 +57,10 @@ pub(crate) fn alter(alter: &AlterDefaultPrivileges, work: &mut Work<'_>) -> Resu
         let message = "cannot use IN SCHEMA clause when using GRANT/REVOKE ON SCHEMAS";
         return Err(SqlError::new(SqlState(*b"0LP01"), message));
     }
+    if alter.privileges.iter().any(|privilege| !privilege.columns.is_empty()) {
+        let message = "default privileges cannot be set for columns";
+        return Err(SqlError::new(grant::INVALID_GRANT, message));
+    }
     let privileges = grant::whole(&alter.privileges, class, word_of(class))?;
     let grantees = grant::grantees(&alter.grantees, alter.grant_option && !alter.revoke, work)?;
     let roles = if alter.roles.is_empty() {
@@ -128,15 +132,6 @@ fn change(
 
 /// As PostgreSQL's DETAIL names an entry.
 pub(super) fn describe(entry: &DefaultAccess, work: &Work<'_>) -> String {
-    let what = match entry.class {
-        ObjectClass::Relation => "relations",
-        ObjectClass::Sequence => "sequences",
-        ObjectClass::Type => "types",
-        ObjectClass::Schema => "schemas",
-        _ => "functions",
-    };
-    let role = work.role_name(entry.role);
-    let place = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
-    let place = place.map_or_else(String::new, |schema| format!(" in schema {}", schema.name));
-    format!("default privileges on new {what} belonging to role {role}{place}")
+    let schema = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
+    entry.describe(&work.role_name(entry.role), schema.map(|schema| schema.name.as_str()))
 }

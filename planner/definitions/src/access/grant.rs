@@ -3,10 +3,12 @@
 use archipel_sql::ast::{
     Grant, GrantObjects, GrantedPrivilege, QualifiedName, RoleName, RoutineSignature, RoutineWord,
 };
+use archipel_sql::catalog::access::role_dependency::class_of_built_in;
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
-    Access, DefaultAccess, Object, ObjectClass, ObjectKind, Privileges, Relation, RoutineKind,
+    Access, DefaultAccess, Object, ObjectClass, ObjectKind, ParameterAccess, Privileges, Relation,
+    RoutineKind, SUPERUSER,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeInfo, type_by_name};
@@ -97,6 +99,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
             _ => (ObjectClass::Routine, "function"),
         },
         GrantObjects::Languages(_) => (ObjectClass::Language, "language"),
+        GrantObjects::Parameters(_) => (ObjectClass::Parameter, "parameter"),
     };
     let may_be_sequence = matches!(grant.objects, GrantObjects::Tables(_));
     let (of_columns, of_whole): (Vec<_>, Vec<_>) =
@@ -111,6 +114,9 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
         everything |= privilege.name.is_none();
         let valid = if may_be_sequence { class.all() | ObjectClass::Sequence.all() } else { class.all() };
         privileges |= named(privilege.name.as_deref(), valid, class.all(), word)?;
+    }
+    if let (GrantObjects::Parameters(names), false) = (&grant.objects, grant.revoke) {
+        note_parameters(names, work);
     }
     for target in targets(&grant.objects, class, work)? {
         let mut access = work.catalog.access_by_class(target.object, target.class);
@@ -128,7 +134,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
                 }
                 (false, _) => privileges,
             };
-            change_object(&mut access, &target, wanted, everything, &grantees, grant, work)?;
+            change_object(&mut access, &target, wanted, everything, &grantees, Way::of(grant), work)?;
         }
         for privilege in &of_columns {
             let wanted =
@@ -139,7 +145,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
                 let place = table.as_ref().and_then(|table| table.column_index(column));
                 let place = place.ok_or_else(|| undefined_column(column, &target.name))? + 1;
                 let named = (wanted, all, column.as_str());
-                change_column(&mut access, &target, place, named, &grantees, grant, work)?;
+                change_column(&mut access, &target, place, named, &grantees, Way::of(grant), work)?;
             }
         }
         work.put_access(access);
@@ -177,6 +183,21 @@ fn built_in_type(name: &QualifiedName) -> Option<&'static TypeInfo> {
     type_by_name(&name.name).filter(|info| is_there && info.name == name.name)
 }
 
+/// What becomes of rights.
+#[derive(Clone, Copy)]
+struct Way {
+    revoke: bool,
+    /// WITH GRANT OPTION; of REVOKE: only that.
+    grant_option: bool,
+    cascade: bool,
+}
+
+impl Way {
+    fn of(grant: &Grant) -> Way {
+        Way { revoke: grant.revoke, grant_option: grant.grant_option, cascade: grant.cascade }
+    }
+}
+
 impl Target {
     fn new(object: Oid, class: ObjectClass, name: &str) -> Target {
         Target { object, class, name: name.to_owned() }
@@ -200,6 +221,7 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
             names.iter().map(|name| database_target(name, class, work)).collect()
         }
         GrantObjects::Languages(_) => Ok(Vec::new()),
+        GrantObjects::Parameters(names) => Ok(parameter_targets(names, work)),
         GrantObjects::Types(names) => names.iter().map(|name| type_target(name, class, work)).collect(),
         GrantObjects::Domains(names) => names.iter().map(|name| domain_target(name, class, work)).collect(),
         GrantObjects::Routines(word, signatures) => {
@@ -213,6 +235,25 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
             Ok(found)
         }
     }
+}
+
+/// Parameters that rights are to be on are known from then on. Whether there are such is the session's to say.
+fn note_parameters(names: &[String], work: &mut Work<'_>) {
+    let mut parameters = work.catalog.parameters().clone();
+    for name in names.iter().map(|name| name.to_ascii_lowercase()) {
+        if parameters.named(&name).is_none() {
+            let acl = ObjectClass::Parameter.default_acl(SUPERUSER);
+            parameters.access.push(ParameterAccess { oid: work.oids(1), name, acl });
+        }
+    }
+    work.put_parameters(parameters);
+}
+
+/// What GRANT ON PARAMETER names; REVOKE passes over those on which nobody has a right.
+fn parameter_targets(names: &[String], work: &Work<'_>) -> Vec<Target> {
+    let parameters = work.catalog.parameters();
+    let known = names.iter().filter_map(|name| parameters.named(name));
+    known.map(|known| Target::new(known.oid, ObjectClass::Parameter, &known.name)).collect()
 }
 
 /// What GRANT ON SEQUENCE names.
@@ -330,7 +371,7 @@ fn restricted(
     (wanted, all): (Privileges, bool),
     available: Privileges,
     any_right: bool,
-    grant: &Grant,
+    way: Way,
     (target, column): (&Target, Option<&str>),
     work: &mut Work<'_>,
 ) -> Result<Privileges> {
@@ -348,7 +389,7 @@ fn restricted(
         let message = format!("{text} for {of}\"{called}\"");
         work.plan.notices.push(SqlError::new(state, message));
     };
-    match (grant.revoke, allowed.is_empty()) {
+    match (way.revoke, allowed.is_empty()) {
         (false, true) => warn(NOT_GRANTED, "no privileges were granted"),
         (false, false) if !all && allowed != wanted => {
             warn(NOT_GRANTED, "not all privileges were granted");
@@ -368,7 +409,7 @@ fn change_object(
     wanted: Privileges,
     all: bool,
     grantees: &[Oid],
-    grant: &Grant,
+    way: Way,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let owner = access.owner;
@@ -376,14 +417,14 @@ fn change_object(
     let (grantor, available) = work.authority().grantor(&acl, owner, wanted);
     let held = work.authority().privileges(target.object, target.class);
     let any_right = !(held & target.class.all()).is_empty();
-    let allowed = restricted((wanted, all), available, any_right, grant, (target, None), work)?;
-    apply(&mut acl, owner, grantor, allowed, grantees, grant)?;
+    let allowed = restricted((wanted, all), available, any_right, way, (target, None), work)?;
+    apply(&mut acl, owner, grantor, allowed, grantees, way)?;
     access.acl = Some(acl);
     // What is taken of the whole table is taken of its columns, too.
     let of_columns = allowed & Privileges::OF_COLUMNS;
-    if grant.revoke && !of_columns.is_empty() && target.class == ObjectClass::Relation {
+    if way.revoke && !of_columns.is_empty() && target.class == ObjectClass::Relation {
         for (column, mut acl) in access.columns.clone() {
-            apply(&mut acl, owner, grantor, of_columns, grantees, grant)?;
+            apply(&mut acl, owner, grantor, of_columns, grantees, way)?;
             access.set_column(column, acl);
         }
     }
@@ -396,7 +437,7 @@ fn change_column(
     column: u16,
     (wanted, all, name): (Privileges, bool, &str),
     grantees: &[Oid],
-    grant: &Grant,
+    way: Way,
     work: &mut Work<'_>,
 ) -> Result<()> {
     let owner = access.owner;
@@ -408,8 +449,8 @@ fn change_column(
         | work.authority().column_privileges(target.object, column);
     let any_right = !(held & Privileges::OF_COLUMNS).is_empty();
     let named = (target, Some(name));
-    let allowed = restricted((wanted, all), available, any_right, grant, named, work)?;
-    apply(&mut acl, owner, grantor, allowed, grantees, grant)?;
+    let allowed = restricted((wanted, all), available, any_right, way, named, work)?;
+    apply(&mut acl, owner, grantor, allowed, grantees, way)?;
     access.set_column(column, acl);
     Ok(())
 }
@@ -420,7 +461,7 @@ fn apply(
     grantor: Oid,
     privileges: Privileges,
     grantees: &[Oid],
-    grant: &Grant,
+    way: Way,
 ) -> Result<()> {
     if privileges.is_empty() {
         return Ok(());
@@ -430,34 +471,30 @@ fn apply(
             grantee,
             grantor,
             privileges,
-            grant_option: grant.grant_option,
-            revoke: grant.revoke,
-            cascade: grant.cascade,
+            grant_option: way.grant_option,
+            revoke: way.revoke,
+            cascade: way.cascade,
         };
         change.apply(acl, owner)?;
     }
     Ok(())
 }
 
-/// Takes all that a role was given, wherever, and what it passed on.
+/// Takes from a role what the role in force may take from it of all that it was given, and what it passed on:
+/// REVOKE ALL … CASCADE on every object, of databases, too (RemoveRoleFromObjectACL).
 pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
-    let concerned: Vec<Access> = work
-        .catalog
-        .access_all()
-        .filter(|access| {
-            access.owner != role && access.lists().any(|acl| acl.iter().any(|item| item.grantee == role))
-        })
-        .map(|access| Access::clone(access))
-        .collect();
-    for mut access in concerned {
-        let owner = access.owner;
-        if let Some(acl) = &mut access.acl {
-            take_all(acl, role, owner)?;
-        }
-        for (column, mut acl) in access.columns.clone() {
-            take_all(&mut acl, role, owner)?;
-            access.set_column(column, acl);
-        }
+    let way = Way { revoke: true, grant_option: false, cascade: true };
+    let given = |acl: &Vec<AclItem>| acl.iter().any(|item| item.grantee == role);
+    let concerned = work.catalog.access_all();
+    let concerned = concerned.filter(|access| access.owner != role && access.lists().any(given));
+    let mut concerned: Vec<Oid> = concerned.map(|access| access.object).collect();
+    concerned.sort_unstable();
+    for object in concerned {
+        let class = work.catalog.class_of(object).unwrap_or_else(|| class_of_built_in(object));
+        let (_, name) = work.catalog.kind_and_name_by_class(object, class);
+        let target = Target::new(object, class, &name);
+        let mut access = work.catalog.access_by_class(object, class);
+        change_object(&mut access, &target, class.all(), true, &[role], way, work)?;
         work.put_access(access);
     }
     let named = |acl: &[AclItem]| acl.iter().any(|item| item.grantee == role);

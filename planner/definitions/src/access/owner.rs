@@ -1,21 +1,20 @@
-//! Whose objects are: OWNER TO, REASSIGN OWNED, DROP OWNED, and what a new object begins with.
+//! Whose objects are: OWNER TO, and what a new object begins with.
 
-use archipel_sql::ast::{OwnedObjects, RoleName, TypeName};
+use archipel_sql::ast::{RoleName, TypeName};
+use archipel_sql::catalog::access::role_dependency::{RoleDependency, RoleTie, RoleUser};
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
+use archipel_sql::catalog::parameters::PARAMETERS;
 use archipel_sql::catalog::{
-    Access, Authority, Catalog, Database, Object, ObjectClass, ObjectKind, PUBLIC, Privileges, Relation,
-    Role, RoutineRef, SUPERUSER, SequenceRef, Table, TableKind, TableRef, UserTypeRef,
+    Access, Authority, Database, Object, ObjectClass, ObjectKind, PUBLIC, Parameters, Privileges, Relation,
+    Role, SUPERUSER, Table,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::dependence::{Tie, ties, ties_of_defaults};
-use super::{default_privileges, policy_role};
+use super::default_privileges;
+use super::dependence::dependencies;
 use crate::database::undefined_database;
-use crate::drop::relation;
-use crate::function::routine_drop;
-use crate::relation::trigger;
 use crate::work::Work;
 
 impl Work<'_> {
@@ -137,6 +136,10 @@ impl Work<'_> {
             self.put(Object::Database(Database { owner, acl, ..Database::clone(&database) }));
             return;
         }
+        if self.catalog.parameters().numbered(access.object).is_some() {
+            self.put_parameter_access(&access);
+            return;
+        }
         let plain = access.owner == SUPERUSER && access.acl.is_none() && access.columns.is_empty();
         // The owner of the first schema is another one.
         if plain && access.object != PUBLIC {
@@ -146,6 +149,27 @@ impl Work<'_> {
             return;
         }
         self.put(Object::Access(access));
+    }
+
+    /// Nothing is kept of a parameter that nobody was given a right to.
+    fn put_parameter_access(&mut self, access: &Access) {
+        let mut parameters = self.catalog.parameters().clone();
+        let acl = access.acl.clone().unwrap_or_default();
+        if acl == ObjectClass::Parameter.default_acl(SUPERUSER) || acl.is_empty() {
+            parameters.access.retain(|known| known.oid != access.object);
+        } else if let Some(known) = parameters.access.iter_mut().find(|known| known.oid == access.object) {
+            known.acl = acl;
+        }
+        self.put_parameters(parameters);
+    }
+
+    /// Puts what is said of configuration parameters.
+    pub(crate) fn put_parameters(&mut self, parameters: Parameters) {
+        match parameters.is_empty() {
+            true if self.catalog.parameters().is_empty() => {}
+            true => self.drop(ObjectKind::Parameters, PARAMETERS),
+            false => self.put(Object::Parameters(parameters)),
+        }
     }
 
     /// Plans made with an object's rights, or its owner's, are made anew.
@@ -177,157 +201,79 @@ pub(crate) fn change(object: Oid, schema: Option<&str>, to: &RoleName, work: &mu
     if to == work.catalog.owner(object) {
         return Ok(());
     }
-    if !work.env.system && !work.authority().is_superuser() {
-        work.require_owner(object)?;
-        work.authority().require_member(to)?;
-        match schema.and_then(|schema| work.catalog.schema(schema)) {
-            Some(schema) => {
-                let new = Authority { catalog: &work.catalog, role: to };
-                new.require(schema.oid, ObjectClass::Schema, Privileges::CREATE)?;
-            }
-            None => work.require_in_database(Privileges::CREATE)?,
-        }
-    }
+    require_change(object, schema, to, work)?;
     work.set_owner(object, to);
     Ok(())
 }
 
-/// What a role owns.
-#[derive(Default)]
-struct Belongings {
-    tables: Vec<TableRef>,
-    sequences: Vec<SequenceRef>,
-    routines: Vec<RoutineRef>,
-    types: Vec<UserTypeRef>,
-    schemas: Vec<String>,
-}
-
-fn belongings(catalog: &Catalog, role: Oid) -> Belongings {
-    let mut found = Belongings::default();
-    for access in catalog.access_all().filter(|access| access.owner == role) {
-        let oid = access.object;
-        found.tables.extend(catalog.table_by_oid(oid).filter(|table| table.kind != TableKind::System));
-        found.sequences.extend(catalog.sequence_by_oid(oid));
-        found.routines.extend(catalog.routine_by_oid(oid));
-        found.types.extend(catalog.user_type_by_oid(oid));
-        found.schemas.extend(
-            catalog.schema_by_oid(oid).map(|schema| schema.name.clone()).filter(|n| !is_temporary_schema(n)),
-        );
+/// 42501 unless the role in force may give an object to another: it owns it, belongs to the new owner, and that
+/// one may make objects in the schema; a schema itself (`None`) may be made by the role in force.
+pub(super) fn require_change(object: Oid, schema: Option<&str>, to: Oid, work: &Work<'_>) -> Result<()> {
+    if work.env.system || work.authority().is_superuser() {
+        return Ok(());
     }
-    found
-}
-
-/// REASSIGN OWNED and DROP OWNED.
-pub(crate) fn owned_objects(owned: &OwnedObjects, work: &mut Work<'_>) -> Result<()> {
-    let roles = owned.roles.iter().map(|role| work.role(role)).collect::<Result<Vec<Oid>>>()?;
-    let verb = if owned.to.is_some() { "reassign" } else { "drop" };
-    let denied = || {
-        let message = format!("permission denied to {verb} objects");
-        SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message)
-    };
-    if roles.iter().any(|role| !work.authority().acts_as(*role)) {
-        return Err(denied());
-    }
-    let pinned = |role: Oid| role.0 < archipel_sql::catalog::FIRST_OID;
-    if let Some(role) = roles.iter().find(|role| pinned(**role)) {
-        let what = if owned.to.is_some() { "reassign ownership of" } else { "drop" };
-        let message = format!(
-            "cannot {what} objects owned by role {} because they are required by the database system",
-            work.role_name(*role)
-        );
-        return Err(SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message));
-    }
-    match &owned.to {
-        Some(to) => {
-            let to = work.role(to)?;
-            if !work.authority().acts_as(to) {
-                return Err(denied());
-            }
-            reassign(&roles, to, work);
-            Ok(())
+    work.require_owner(object)?;
+    work.authority().require_member(to)?;
+    match schema.and_then(|schema| work.catalog.schema(schema)) {
+        Some(schema) => {
+            let new = Authority { catalog: &work.catalog, role: to };
+            new.require(schema.oid, ObjectClass::Schema, Privileges::CREATE)
         }
-        None => roles.iter().try_for_each(|role| drop_owned(*role, owned.cascade, work)),
+        None => work.require_in_database(Privileges::CREATE),
     }
-}
-
-fn reassign(roles: &[Oid], to: Oid, work: &mut Work<'_>) {
-    let objects: Vec<Oid> = work
-        .catalog
-        .access_all()
-        .filter(|access| roles.contains(&access.owner))
-        .map(|access| access.object)
-        .collect();
-    for object in objects {
-        work.set_owner(object, to);
-    }
-}
-
-fn drop_owned(role: Oid, cascade: bool, work: &mut Work<'_>) -> Result<()> {
-    super::grant::revoke_everything(role, work)?;
-    policy_role::forget_role(role, work);
-    let found = belongings(&work.catalog, role);
-    relation::drop_tables(&found.tables, cascade, work)?;
-    let left: Vec<SequenceRef> =
-        found.sequences.iter().filter_map(|known| work.catalog.sequence_by_oid(known.oid)).collect();
-    relation::drop_sequences(&left, cascade, work)?;
-    for known in &found.routines {
-        if let Some(routine) = work.catalog.routine_by_oid(known.oid) {
-            trigger::check_callers(&routine, &[], cascade, work)?;
-            routine_drop::drop_one(&routine, work)?;
-        }
-    }
-    for known in &found.types {
-        if let Some(ty) = work.catalog.user_type_by_oid(known.oid) {
-            work.drop_type(&ty, cascade)?;
-        }
-    }
-    for schema in &found.schemas {
-        relation::drop_schema(schema, cascade, work)?;
-    }
-    let entries: Vec<Oid> = work.catalog.default_access_of(role).map(|entry| entry.oid).collect();
-    for entry in entries {
-        work.drop(ObjectKind::DefaultAccess, entry);
-    }
-    Ok(())
 }
 
 /// What stands in the way of dropping a role in this database, a line each, as PostgreSQL's DETAIL names it.
 pub(super) fn in_the_way(role: Oid, work: &Work<'_>) -> Vec<String> {
-    let catalog = &work.catalog;
     let mut lines: Vec<(u32, i32, String)> = Vec::new();
-    for (object, tie) in ties(role, catalog) {
-        let described = describe(object, work);
-        // Types are numbered apart, by the number they drew.
-        let drawn = object.drawn().0;
-        lines.push(match tie {
-            Tie::Owner => {
-                // PostgreSQL makes a column's sequence before the table.
-                let sequence = catalog.sequence_by_oid(object).and_then(|sequence| sequence.owned_by);
-                let (drawn, place) = sequence
-                    .map_or((drawn, 0), |(table, column)| (table.0, i32::from(column) - i32::from(u16::MAX)));
-                (drawn, place, format!("owner of {described}"))
-            }
-            Tie::Granted => (drawn, 0, format!("privileges for {described}")),
-            Tie::GrantedColumn(column) => {
-                let table = catalog.table_by_oid(object);
-                let known = table.as_ref().and_then(|table| table.columns.get(usize::from(column) - 1));
-                let name = known.map_or("", |column| &column.name);
-                (drawn, i32::from(column), format!("privileges for column {name} of {described}"))
-            }
-        });
-    }
-    for (default, tie) in ties_of_defaults(role, catalog) {
-        let described = default_privileges::describe(default, work);
-        let how = if tie == Tie::Owner { "owner of" } else { "privileges for" };
-        lines.push((default.oid.0, 0, format!("{how} {described}")));
-    }
-    for (oid, table, place) in policy_role::of_role(role, work) {
-        let described = describe(table.oid, work);
-        let name = &table.row_security.policies[place].name;
-        lines.push((oid.0, 0, format!("target of policy {name} on {described}")));
+    for known in dependencies(role, &work.catalog) {
+        let how = match known.tie {
+            RoleTie::Owner => "owner of",
+            RoleTie::Granted => "privileges for",
+            RoleTie::Policy => "target of",
+        };
+        let (drawn, place) = age(&known, work);
+        lines.push((drawn, place, format!("{how} {}", describe_dependency(&known, work))));
     }
     lines.sort();
     lines.into_iter().map(|(_, _, line)| line).collect()
+}
+
+/// By what PostgreSQL orders what needs a role: its number, and the place of a part.
+fn age(known: &RoleDependency, work: &Work<'_>) -> (u32, i32) {
+    // PostgreSQL makes a column's sequence before the table.
+    let sequence = work.catalog.sequence_by_oid(known.object).and_then(|sequence| sequence.owned_by);
+    match sequence.filter(|_| known.tie == RoleTie::Owner) {
+        Some((table, column)) => (table.0, i32::from(column) - i32::from(u16::MAX)),
+        // Types are numbered apart, by the number they drew.
+        None => (known.object.drawn().0, i32::from(known.column)),
+    }
+}
+
+fn describe_dependency(known: &RoleDependency, work: &Work<'_>) -> String {
+    let catalog = &work.catalog;
+    match known.user {
+        RoleUser::Policy => match catalog.policy_by_oid(known.object) {
+            Some((table, place)) => {
+                let name = &table.row_security.policies[place].name;
+                format!("policy {name} on {}", describe(table.oid, work))
+            }
+            None => format!("policy {}", known.object),
+        },
+        RoleUser::DefaultAccess => {
+            let entry = catalog.default_access_all().find(|entry| entry.oid == known.object);
+            entry.map_or_else(String::new, |entry| default_privileges::describe(entry, work))
+        }
+        RoleUser::Object(_) => match known.column.checked_sub(1) {
+            Some(place) => {
+                let table = catalog.table_by_oid(known.object);
+                let column = table.as_ref().and_then(|table| table.columns.get(usize::from(place)));
+                let name = column.map_or("", |column| &column.name);
+                format!("column {name} of {}", describe(known.object, work))
+            }
+            None => describe(known.object, work),
+        },
+    }
 }
 
 /// getObjectDescription, as far as objects have owners.

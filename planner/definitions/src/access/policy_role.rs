@@ -19,8 +19,10 @@ pub(super) fn of_role(role: Oid, work: &Work<'_>) -> Vec<(Oid, TableRef, usize)>
     found
 }
 
-/// Takes a role out of the policies that are for it; those that are for nobody then go (DROP OWNED).
-pub(super) fn forget_role(role: Oid, work: &mut Work<'_>) {
+/// Takes a role out of the policies that are for it; those that are for nobody then go (DROP OWNED). Answers how
+/// many went.
+pub(super) fn forget_role(role: Oid, work: &mut Work<'_>) -> usize {
+    let mut gone = 0;
     for (oid, table, place) in of_role(role, work) {
         let Some(current) = work.catalog.table_by_oid(table.oid) else { continue };
         if !work.env.system && !work.authority().owns(table.oid) {
@@ -37,8 +39,11 @@ pub(super) fn forget_role(role: Oid, work: &mut Work<'_>) {
         for policy in changed.row_security.policies.iter_mut().filter(|policy| policy.oid == oid) {
             policy.roles.retain(|of| *of != role);
         }
+        let before = changed.row_security.policies.len();
         changed.row_security.policies.retain(|policy| !policy.roles.is_empty());
+        gone += before - changed.row_security.policies.len();
         work.put_table(changed);
         change::touch(table.oid, work);
     }
+    gone
 }

@@ -1,7 +1,7 @@
 //! CREATE, ALTER and DROP ROLE, and who belongs to whom (user.c).
 
 use archipel_sql::ast::{
-    AlterRole, CreateRole, DropRole, GrantRole, RoleAction, RoleName, RoleOption, RoleWord,
+    AlterRole, CreateRole, DropRole, GrantRole, RoleAction, RoleName, RoleOption, RoleWord, SettingChange,
 };
 use archipel_sql::catalog::authority::undefined_role;
 use archipel_sql::catalog::role::DATABASE_OWNER;
@@ -11,8 +11,8 @@ use archipel_sql::password::{self, Encryption, Verifier};
 use archipel_sql::types::Oid;
 
 use super::dependence::{in_other_databases, role_in_use};
+use super::setting_list::change_list;
 use super::{grant, owner};
-use crate::function::routine;
 use crate::work::Work;
 
 fn denied(message: impl Into<String>) -> SqlError {
@@ -134,13 +134,19 @@ pub(crate) fn create_role(create: &CreateRole, work: &mut Work<'_>) -> Result<()
             RoleOption::InRole(roles) => {
                 for of in roles {
                     let of = work.role(of)?;
-                    add_member(of, oid, false, work)?;
+                    add_member(of, oid, false, work.env.roles.current, work)?;
                 }
             }
             RoleOption::Members(members) | RoleOption::Admins(members) => {
                 for member in members {
                     let member = work.role(member)?;
-                    add_member(oid, member, matches!(option, RoleOption::Admins(_)), work)?;
+                    add_member(
+                        oid,
+                        member,
+                        matches!(option, RoleOption::Admins(_)),
+                        work.env.roles.current,
+                        work,
+                    )?;
                 }
             }
             _ => {}
@@ -233,23 +239,18 @@ pub(crate) fn alter_role(alter: &AlterRole, work: &mut Work<'_>) -> Result<()> {
         }
         RoleAction::Set(_) | RoleAction::Reset(_) | RoleAction::ResetAll => {
             require_setter(&role, work)?;
-            let (name, value) = match &alter.action {
-                RoleAction::Set(set) => (&set.name, routine::setting_text(set, work.env.context.session)?),
-                RoleAction::Reset(name) => (name, None),
-                _ => {
-                    role.settings.clear();
-                    work.put(Object::Role(role));
-                    return Ok(());
-                }
+            let change = match &alter.action {
+                RoleAction::Set(set) => SettingChange::Set(set.clone()),
+                RoleAction::Reset(name) => SettingChange::Reset(name.clone()),
+                _ => SettingChange::ResetAll,
             };
-            role.settings.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-            role.settings.extend(value.map(|value| (name.to_lowercase(), value)));
+            change_list(&mut role.settings, &change, work)?;
         }
         RoleAction::Members { add, members } => {
             for member in members {
                 let member = work.role(member)?;
                 if *add {
-                    add_member(oid, member, false, work)?;
+                    add_member(oid, member, false, work.env.roles.current, work)?;
                 } else {
                     remove_member(oid, member, false, work)?;
                 }
@@ -323,10 +324,11 @@ fn forget_settings(role: Oid, work: &mut Work<'_>) {
 
 /// GRANT and REVOKE of roles.
 pub(crate) fn grant_role(grant: &GrantRole, work: &mut Work<'_>) -> Result<()> {
-    if let Some(by) = &grant.granted_by
-        && work.role(by)? != work.env.roles.current
-        && !work.authority().is_superuser()
-    {
+    let grantor = match &grant.granted_by {
+        Some(by) => work.role(by)?,
+        None => work.env.roles.current,
+    };
+    if grantor != work.env.roles.current && !work.authority().is_superuser() {
         return Err(denied("must be superuser to set grantor"));
     }
     let members = grant.members.iter().map(|member| work.role(member)).collect::<Result<Vec<Oid>>>()?;
@@ -336,7 +338,7 @@ pub(crate) fn grant_role(grant: &GrantRole, work: &mut Work<'_>) -> Result<()> {
             if grant.revoke {
                 remove_member(role, member, grant.admin, work)?;
             } else {
-                add_member(role, member, grant.admin, work)?;
+                add_member(role, member, grant.admin, grantor, work)?;
             }
         }
     }
@@ -361,7 +363,7 @@ fn check_membership(role: &Role, work: &Work<'_>) -> Result<()> {
     Err(denied(format!("must have admin option on role \"{}\"", role.name)))
 }
 
-fn add_member(of: Oid, member: Oid, admin: bool, work: &mut Work<'_>) -> Result<()> {
+fn add_member(of: Oid, member: Oid, admin: bool, grantor: Oid, work: &mut Work<'_>) -> Result<()> {
     let role = work.role_object(of)?;
     check_membership(&role, work)?;
     let mut object = work.role_object(member)?;
@@ -375,7 +377,6 @@ fn add_member(of: Oid, member: Oid, admin: bool, work: &mut Work<'_>) -> Result<
         let message = format!("role \"{}\" is a member of role \"{}\"", role.name, object.name);
         return Err(SqlError::new(grant::INVALID_GRANT, message));
     }
-    let grantor = work.env.roles.current;
     match object.member_of.iter_mut().find(|membership| membership.role == of) {
         Some(known) if !admin || known.admin => {
             let message = format!("role \"{}\" is already a member of role \"{}\"", object.name, role.name);

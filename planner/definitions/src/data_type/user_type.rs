@@ -329,8 +329,9 @@ fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<
     let classes = operator_class::users_of_type(&uses, work);
     dependents.extend(classes.iter().cloned());
     let callers = callers_of(&routines, &dependents, &columns, work);
-    if !dependents.is_empty() && !cascade {
-        return Err(still_used(known, &dependents, &callers, work));
+    let staying = work.staying(&dependents);
+    if !staying.is_empty() && !cascade {
+        return Err(still_used(known, &staying, &callers, work));
     }
     let mark = work.plan.notices.len();
     dependents.extend(callers.into_iter().map(|(user, _)| user));

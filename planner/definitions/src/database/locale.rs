@@ -26,11 +26,7 @@ impl DatabaseOptions {
         if let Some(tablespace) = &self.tablespace {
             require_tablespace(tablespace, authority)?;
         }
-        // All objects' numbers come from one source.
-        match self.oid {
-            Some(_) => Err(SqlError::unsupported("CREATE DATABASE … OID")),
-            None => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -27,7 +27,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use crate::access::role;
-use crate::function::routine;
+use crate::access::setting_list::change_list;
 use crate::work::Work;
 pub use options::{AlteredDatabaseOptions, DatabaseOptions};
 
@@ -91,6 +91,15 @@ pub fn require_free(name: &str, catalog: &Catalog) -> Result<()> {
     }
     let message = format!("database \"{name}\" already exists");
     Err(SqlError::new(SqlState::DUPLICATE_DATABASE, message))
+}
+
+/// 22023 for a number that a database has.
+pub fn require_free_oid(options: &DatabaseOptions, catalog: &Catalog) -> Result<()> {
+    let Some((oid, name)) = options.oid.and_then(|oid| Some((oid, catalog.name_of_database(oid)?))) else {
+        return Ok(());
+    };
+    let message = format!("database OID {oid} is already in use by database \"{name}\"");
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
 /// The database that DROP DATABASE takes away, and neither the own one nor a template. 3D000 if there is none.
@@ -191,7 +200,10 @@ pub(crate) fn alter_role_setting(alter: &AlterRoleSetting, work: &mut Work<'_>) 
             let message = "must be superuser to alter settings globally";
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
-        return Err(SqlError::unsupported("ALTER ROLE ALL"));
+        let mut parameters = work.catalog.parameters().clone();
+        change_list(&mut parameters.settings, &alter.change, work)?;
+        work.put_parameters(parameters);
+        return Ok(());
     };
     if role.is_none() {
         require_database_owner(&database, &work.authority())?;
@@ -217,18 +229,7 @@ fn change_settings(
     let mut changed = database.clone();
     let known = changed.settings.iter().position(|of| of.role == role);
     let mut settings = known.map_or_else(Vec::new, |at| changed.settings.remove(at).settings);
-    let (name, value) = match change {
-        SettingChange::Set(set) => (Some(&set.name), routine::setting_text(set, work.env.context.session)?),
-        SettingChange::Reset(name) => (Some(name), None),
-        SettingChange::ResetAll => (None, None),
-    };
-    match name {
-        Some(name) => {
-            settings.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
-            settings.extend(value.map(|value| (name.to_lowercase(), value)));
-        }
-        None => settings.clear(),
-    }
+    change_list(&mut settings, change, work)?;
     if !settings.is_empty() {
         changed.settings.push(DatabaseSettings { role, settings });
     }

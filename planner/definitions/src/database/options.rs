@@ -24,7 +24,8 @@ pub struct DatabaseOptions {
     /// −1: none.
     pub connection_limit: i32,
     pub collation_version: Option<String>,
-    pub(super) oid: Option<Oid>,
+    /// The number it is to have; `None`: any.
+    pub oid: Option<Oid>,
     pub(super) tablespace: Option<String>,
     pub(super) strategy: Option<String>,
     pub(super) encoding: Option<Encoding>,

@@ -2,6 +2,7 @@
 
 use archipel_sql::catalog::Table;
 use archipel_sql::catalog::dependency::Dependent;
+use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
 use crate::work::{Work, change};
@@ -12,7 +13,7 @@ pub(crate) fn drop_foreign_keys(dependents: &[Dependent], dropped: &[Oid], work:
         let Dependent::ForeignKey(table, place) = dependent else {
             continue;
         };
-        if dropped.contains(&table.oid) {
+        if dropped.contains(&table.oid) || work.going.contains(&table.oid) {
             continue;
         }
         let oid = table.foreign_keys[*place].oid;
@@ -37,13 +38,14 @@ fn drop_foreign_key(table: Oid, oid: Oid, work: &mut Work<'_>) {
 
 /// "drop cascades to …", one line or many.
 pub(crate) fn cascade_notice(dependents: &[Dependent], work: &mut Work<'_>) {
-    let lines: Vec<String> = dependents.iter().map(|dependent| dependent.describe(work)).collect();
+    let staying = work.staying(dependents);
+    let lines: Vec<String> = staying.iter().map(|dependent| dependent.describe(work)).collect();
     notice_of_lines(&lines, work);
 }
 
 const CASCADES: &str = "drop cascades to ";
 
-/// Says in one notice what goes along, an object a line.
+/// Says in one notice what goes along, an object a line. It is cut when the plan is whole ([`reported`]).
 pub(crate) fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
     match lines {
         [] => {}
@@ -53,6 +55,23 @@ pub(crate) fn notice_of_lines(lines: &[String], work: &mut Work<'_>) {
             work.notice_with_detail(format!("{CASCADES}{} other objects", many.len()), lines.join("\n"));
         }
     }
+}
+
+/// As many lines of objects as a client is told (dependency.c's MAX_REPORTED_DEPS).
+const REPORTED_LINES: usize = 100;
+
+/// A message about dependent objects, with no more lines than a client is told.
+pub(crate) fn reported(message: SqlError) -> SqlError {
+    let Some(detail) = &message.fields().detail else { return message };
+    let count = detail.lines().count();
+    if count <= REPORTED_LINES {
+        return message;
+    }
+    let mut lines: Vec<String> = detail.lines().take(REPORTED_LINES).map(str::to_owned).collect();
+    let left = count - REPORTED_LINES;
+    let objects = if left == 1 { "object" } else { "objects" };
+    lines.push(format!("and {left} other {objects} (see server log for list)"));
+    message.with_detail(lines.join("\n"))
 }
 
 /// Takes back what was said since `mark` about objects that go along: a line each.

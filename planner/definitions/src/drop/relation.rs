@@ -110,7 +110,8 @@ fn with_heirs(tables: &[TableRef], cascade: bool, work: &Work<'_>) -> Vec<TableR
             continue;
         }
         let heirs = work.catalog.heirs(next.oid).into_iter().rev();
-        left.extend(heirs.filter(|heir| cascade || heir.bound.is_some()));
+        let goes = |heir: &TableRef| heir.bound.is_some() || work.going.contains(&heir.oid);
+        left.extend(heirs.filter(|heir| cascade || goes(heir)));
         found.push(next);
     }
     found
@@ -149,8 +150,9 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             .filter(|dependent| !dependents.iter().any(|known| is_same(known, dependent)))
             .chain(users_of_sequences(table, &family, work))
             .collect();
-        if !others.is_empty() && !cascade {
-            return Err(still_needed(named, dependency_lines(table, &others, work)));
+        let staying = work.staying(&others);
+        if !staying.is_empty() && !cascade {
+            return Err(still_needed(named, dependency_lines(table, &staying, work)));
         }
         dependents.extend(others);
     }
@@ -319,8 +321,9 @@ pub(crate) fn drop_sequences(sequences: &[SequenceRef], cascade: bool, work: &mu
             )
             .with_hint(format!("You can drop column {column} of table {} instead.", table.name)));
         }
-        if !dependents.is_empty() && !cascade {
-            return Err(still_depended_on(&format!("sequence {}", sequence.name), &dependents, work));
+        let staying = work.staying(&dependents);
+        if !staying.is_empty() && !cascade {
+            return Err(still_depended_on(&format!("sequence {}", sequence.name), &staying, work));
         }
         cascade_notice(&dependents, work);
         work.drop_users(&dependents)?;
@@ -358,8 +361,9 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
     let schema = work.catalog.schema(name).ok_or_else(|| undefined_schema(name))?;
     {
         let dependents = work.catalog.dependents_of_schema(&schema.name);
-        if !dependents.is_empty() && !cascade {
-            return Err(still_depended_on(&format!("schema {}", schema.name), &dependents, work));
+        let staying = work.staying(&dependents);
+        if !staying.is_empty() && !cascade {
+            return Err(still_depended_on(&format!("schema {}", schema.name), &staying, work));
         }
         let mark = work.plan.notices.len();
         let tables: Vec<TableRef> = dependents
@@ -380,7 +384,10 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
         let below = |table: &TableRef| work.catalog.dependents_of_table(table).into_iter().filter(goes);
         let of_tables: Vec<Vec<String>> = tables
             .iter()
-            .map(|table| below(table).map(|dependent| dependent.describe(work)).collect())
+            .map(|table| {
+                let below = work.staying(&below(table).collect::<Vec<_>>());
+                below.iter().map(|dependent| dependent.describe(work)).collect()
+            })
             .collect();
         drop_tables(&tables, true, work)?;
         taken_along(mark, work);
@@ -397,7 +404,8 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                 Dependent::Table(table) => table.partition_of(),
                 _ => None,
             };
-            if !parent.is_some_and(|parent| tables.iter().any(|table| table.oid == parent)) {
+            let goes = parent.is_some_and(|parent| tables.iter().any(|table| table.oid == parent));
+            if !goes && !work.going.contains(&dependent.object().1) {
                 lines.push(if on_path { line.replacen(&qualifier, "", 1) } else { line });
             }
             match dependent {

@@ -169,12 +169,26 @@ pub(crate) fn apply_clauses(
             RoutineSetting::Reset(name) => (name, None),
             RoutineSetting::Set(set) => (&set.name, setting_text(set, session)?),
         };
-        traits.settings.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
-        if let Some(value) = value {
-            traits.settings.push((name.to_lowercase(), value));
-        }
+        put_setting(&mut traits.settings, name, value, session);
     }
     Ok(())
+}
+
+/// Puts a setting into a list (GUCArrayAdd), where it stays in its place, or takes it out of it.
+pub(crate) fn put_setting(
+    settings: &mut Vec<(String, String)>,
+    name: &str,
+    value: Option<String>,
+    session: &dyn SessionHost,
+) {
+    let name = session.setting_name(name);
+    let known = settings.iter().position(|(known, _)| known.eq_ignore_ascii_case(&name));
+    match (known, value) {
+        (Some(place), Some(value)) => settings[place].1 = value,
+        (Some(place), None) => drop(settings.remove(place)),
+        (None, Some(value)) => settings.push((name, value)),
+        (None, None) => {}
+    }
 }
 
 /// The value of a SET clause as pg_proc keeps it; `None` for DEFAULT.

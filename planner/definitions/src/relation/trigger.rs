@@ -381,9 +381,10 @@ pub(crate) fn check_callers(
     if callers.is_empty() {
         return Ok(());
     }
-    if !cascade {
+    let staying = work.staying(&callers);
+    if !cascade && !staying.is_empty() {
         let signature = archipel_sql::catalog::dependency::routine_signature(routine, work);
-        return Err(still_depended_on(&format!("function {signature}"), &callers, work));
+        return Err(still_depended_on(&format!("function {signature}"), &staying, work));
     }
     cascade_notice(&callers, work);
     Ok(())

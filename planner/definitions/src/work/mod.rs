@@ -52,6 +52,8 @@ pub(crate) struct Work<'a> {
     /// The extension whose functions are made.
     pub extension: Option<String>,
     pub plan: DdlPlan,
+    /// What goes with the same statement as what is dropped: it is in nobody's way, and nobody is told of it.
+    pub going: FxHashSet<Oid>,
     /// Objects as other names have left them: their texts mean under the path of definitions what they meant
     /// there before, and not what the session would mean by them.
     pub settled: Vec<Object>,
@@ -93,6 +95,7 @@ impl<'a> Work<'a> {
             gathered: Vec::new(),
             extension: None,
             plan: DdlPlan { tag, ..DdlPlan::default() },
+            going: FxHashSet::default(),
             settled: Vec::new(),
         };
         env.copies.tables.iter().for_each(|&tree| work.copy_table(tree));
@@ -288,6 +291,12 @@ impl<'a> Work<'a> {
 
     pub fn put_sequence(&mut self, sequence: Sequence) {
         self.put(Object::Sequence(Arc::new(sequence)));
+    }
+
+    /// Those of what depends on something that do not go anyway ([`Work::going`]).
+    pub fn staying(&self, dependents: &[Dependent]) -> Vec<Dependent> {
+        let stays = |dependent: &&Dependent| !self.going.contains(&dependent.object().1);
+        dependents.iter().filter(stays).cloned().collect()
     }
 
     /// Drops an object, its comments, who may do what with it and what new objects in it begin with.

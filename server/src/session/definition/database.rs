@@ -10,13 +10,14 @@ use archipel_engine::DdlOp;
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_migrations::STEPS;
 use archipel_planner::ddl::database::{
-    DatabaseOptions, require_creator, require_droppable, require_free, require_template, undefined_database,
+    DatabaseOptions, require_creator, require_droppable, require_free, require_free_oid, require_template,
+    undefined_database,
 };
 use archipel_planner::ddl::sequence_definition;
 use archipel_sql::ast::{CreateDatabase, DropDatabase, Set, SetValue, SettingChange};
 use archipel_sql::catalog::{
     Authority, Catalog, CatalogChange, Database as DatabaseRow, DatabaseCopy, Migration, Numbered, Object,
-    ObjectKind,
+    ObjectKind, ObjectNumbers,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -25,6 +26,26 @@ use crate::database::Database;
 use crate::run::definition::DefinitionRun;
 use crate::session::{Session, role_setting, utility};
 use crate::wire::output::Severity;
+
+/// The number of a new database. One that is asked for must lie ahead of those that were given out: numbers of
+/// databases and of objects come from one source.
+fn number_for(options: &DatabaseOptions, numbers: &ObjectNumbers) -> Result<Oid> {
+    let Some(oid) = options.oid else {
+        let message = "there are no numbers left for new objects";
+        let none = || SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
+        return numbers.draw(Numbered::Oid, 1).map(Oid).ok_or_else(none);
+    };
+    if numbers.choose(oid.0) {
+        return Ok(oid);
+    }
+    let end = Numbered::Oid.end();
+    if oid.0 >= end {
+        return Err(SqlError::unsupported(format_args!("a database OID of {end} or more")));
+    }
+    let message = format!("database OID {oid} is already in use");
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message)
+        .with_hint("Choose one that is greater than those of all objects."))
+}
 
 impl Session {
     /// CREATE DATABASE: its options, then what they ask for.
@@ -46,27 +67,36 @@ impl Session {
         };
         let _shut = self.shut_door(&template).await?;
         self.wait_for_others(&template, "source ").await?;
-        let copy = self.copy_database(&template, &create.name).await?;
-        let made = self.open_database((create, options), &template, &copy).await;
+        let oid = number_for(options, template.catalog.numbers())?;
+        let made = match self.copy_database(&template, &create.name, oid).await {
+            Ok(copy) => {
+                let made = self.open_database((create, options), &template, &copy).await;
+                if made.is_err() {
+                    self.drop_copied_rows(&copy).await;
+                }
+                made
+            }
+            Err(error) => Err(error),
+        };
         if made.is_err() {
-            self.drop_copied_rows(&copy).await;
+            template.catalog.numbers().give_back(oid.0);
         }
         made
     }
 
     /// Copies a template's catalog, and its rows. Nobody is in it; its latch keeps the server's own work out.
-    async fn copy_database(&mut self, template: &Arc<Database>, name: &str) -> Result<DatabaseCopy> {
+    async fn copy_database(
+        &mut self,
+        template: &Arc<Database>,
+        name: &str,
+        oid: Oid,
+    ) -> Result<DatabaseCopy> {
         let _latch = self.latch_own(template).await?;
         if template.has_ended() {
             return Err(undefined_database(&template.name()));
         }
         let catalog = template.catalog.current().catalog.clone();
-        let numbers = template.catalog.numbers();
-        let Some(oid) = numbers.draw(Numbered::Oid, 1) else {
-            let message = "there are no numbers left for new objects";
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        };
-        let copy = catalog.copied(Oid(oid), name, numbers)?;
+        let copy = catalog.copied(oid, name, template.catalog.numbers())?;
         if let Err(error) = self.copy_template_rows(&copy).await {
             self.drop_copied_rows(&copy).await;
             return Err(error);
@@ -86,6 +116,7 @@ impl Session {
         require_template(options, &authority)?;
         options.require_like_template(&authority)?;
         require_free(&create.name, catalog)?;
+        require_free_oid(options, catalog)?;
         Ok(owner)
     }
 
@@ -173,6 +204,7 @@ impl Session {
         let run = DefinitionRun::of_operations(database.oid, operations, changes.clone());
         self.run_definitions(DefinitionRun { drops_database: true, ..run }, None).await?;
         self.server.databases.remove(database.oid);
+        database.catalog.numbers().give_back(database.oid.0);
         database.catalog.publish(catalog, &changes);
         self.server.sessions.note_dropped_database();
         self.host = None;

@@ -6,9 +6,20 @@
 //!
 //! Order: the shared latch first, then those of databases in the order of their oids. Nobody who holds a
 //! database's waits for the shared one.
+//!
+//! A template's latch is held while its rows are copied, and a database's while a table of it is written anew:
+//! minutes, perhaps. Whoever needs such a one lets all others go while it waits for it, lest what is shared be
+//! shut to everybody meanwhile, and begins again:
+//!
+//! ```text
+//!   DROP ROLE      shared, a, b?busy ─► lets go ─► waits for b, lets it go ─► shared, a, b ─► plans
+//!   CREATE ROLE    (in a)               shared, a ─► done
+//! ```
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use archipel_engine::Stop;
 use archipel_sql::ast::{CommentObject, GrantObjects, Statement};
 use archipel_sql::catalog::{Catalog, CatalogChange, ObjectKind};
 use archipel_sql::error::Result;
@@ -17,6 +28,9 @@ use tokio::sync::OwnedMutexGuard;
 use super::source::Source;
 use crate::database::Database;
 use crate::session::Session;
+
+/// How often latches are asked for that others may take before; then their turns are waited for.
+const ROUNDS: usize = 8;
 
 /// What a definition may change; each has what those before it have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,7 +55,9 @@ impl Scope {
             | Statement::AlterDatabase(_)
             | Statement::AlterRoleSetting(_)
             | Statement::OwnedObjects(_) => true,
-            Statement::Grant(grant) => matches!(grant.objects, GrantObjects::Databases(_)),
+            Statement::Grant(grant) => {
+                matches!(grant.objects, GrantObjects::Databases(_) | GrantObjects::Parameters(_))
+            }
             Statement::Comment(comment) => {
                 matches!(comment.object, CommentObject::Role(_) | CommentObject::Database(_))
             }
@@ -100,28 +116,72 @@ impl Session {
 
     async fn latch(&self, scope: Scope, database: &Arc<Database>) -> Result<Latches> {
         let latched = async {
-            let shared = match scope {
-                Scope::Own => None,
-                Scope::Shared | Scope::All => {
-                    Some(self.database.catalog.shared().definitions.clone().lock_owned().await)
+            for _ in 0..ROUNDS {
+                match self.try_latch(scope, database).await {
+                    Ok(latches) => return latches,
+                    Err(busy) => drop(busy.definitions.clone().lock_owned().await),
                 }
-            };
-            // Nobody makes or drops one while the shared latch is held.
-            let databases = match scope {
-                Scope::Own | Scope::Shared => vec![database.clone()],
-                Scope::All => self.server.databases.all(),
-            };
-            let mut held = Vec::with_capacity(databases.len());
-            for database in databases {
+            }
+            // Others come in between again and again: it keeps its turns from now on.
+            let shared = self.latch_shared(scope).await;
+            let mut held = Vec::new();
+            for database in self.databases_of(scope, database) {
                 held.push(database.definitions.clone().lock_owned().await);
             }
             Latches { scope, _shared: shared, _databases: held }
         };
+        self.waiting_for_lock(latched).await
+    }
+
+    async fn latch_shared(&self, scope: Scope) -> Option<OwnedMutexGuard<()>> {
+        match scope {
+            Scope::Own => None,
+            Scope::Shared | Scope::All => {
+                Some(self.database.catalog.shared().definitions.clone().lock_owned().await)
+            }
+        }
+    }
+
+    /// The databases whose latches a scope needs. Nobody makes or drops one while the shared latch is held.
+    fn databases_of(&self, scope: Scope, database: &Arc<Database>) -> Vec<Arc<Database>> {
+        match scope {
+            Scope::Own | Scope::Shared => vec![database.clone()],
+            Scope::All => self.server.databases.all(),
+        }
+    }
+
+    /// The latches of a scope, of which none of a database is waited for: answers the one that is busy.
+    async fn try_latch(
+        &self,
+        scope: Scope,
+        database: &Arc<Database>,
+    ) -> std::result::Result<Latches, Arc<Database>> {
+        let shared = self.latch_shared(scope).await;
+        let mut held = Vec::new();
+        for database in self.databases_of(scope, database) {
+            match database.definitions.clone().try_lock_owned() {
+                Ok(latch) => held.push(latch),
+                Err(_) => return Err(database),
+            }
+        }
+        Ok(Latches { scope, _shared: shared, _databases: held })
+    }
+
+    /// Waits for a latch or a door, as long as `lock_timeout` lets it; cancelling the statement ends it, too.
+    pub(super) async fn waiting_for_lock<T>(&self, wait: impl Future<Output = T>) -> Result<T> {
+        let limit = self.settings.effective().lock_timeout_ms;
+        let out_of_time = async {
+            match limit {
+                0 => std::future::pending().await,
+                limit => tokio::time::sleep(Duration::from_millis(limit)).await,
+            }
+        };
         tokio::select! {
             biased;
-            latches = latched => Ok(latches),
+            waited = wait => Ok(waited),
             () = self.entry().cancel_asked() => Err(self.entry().cancel_error()),
             () = self.client_lost() => Err(self.entry().cancel_error()),
+            () = out_of_time => Err(self.stop_error(Stop::LockNotAvailable)),
         }
     }
 }
@@ -150,6 +210,8 @@ mod tests {
             "GRANT a TO b",
             "REVOKE a FROM b",
             "GRANT CREATE ON DATABASE archipel TO a",
+            "GRANT SET ON PARAMETER work_mem TO a",
+            "ALTER ROLE ALL SET work_mem = '5MB'",
             "COMMENT ON ROLE a IS 'x'",
             "COMMENT ON DATABASE archipel IS 'x'",
             "ALTER DATABASE archipel SET search_path = s",

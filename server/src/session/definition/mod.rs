@@ -36,20 +36,19 @@ use archipel_procedures::Environment;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::plpgsql::shadowed_variables;
 use archipel_sql::ast::{
-    AlterDatabase, AlterRole, DatabaseAction, Rename, RenameAction, RoleAction, RoutineClauses,
-    RoutineSetting, Statement,
+    AlterDatabase, AlterRole, DatabaseAction, Grant, GrantObjects, Rename, RenameAction, RoleAction,
+    RoutineClauses, RoutineSetting, Statement,
 };
-use archipel_sql::catalog::{Catalog, Language, Required, Requirement, Routine, RoutineRef};
+use archipel_sql::catalog::{Authority, Catalog, Language, Required, Requirement, Routine, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CheckLevel, ExtraCheck};
 use parking_lot::Mutex;
 
-use super::Session;
 use super::execute::severity_of;
+use super::{Session, role_setting, utility};
 use crate::run::computed_value::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, WrittenRows};
-use crate::settings::table::{Context, SettingId, find};
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
 use latch::Scope;
@@ -152,6 +151,9 @@ impl Session {
             Statement::AlterRole(AlterRole { action: RoleAction::Reset(name), .. }) => {
                 self.require_settable(name)
             }
+            Statement::Grant(Grant { objects: GrantObjects::Parameters(names), revoke: false, .. }) => {
+                names.iter().try_for_each(|name| role_setting::require_parameter(name))
+            }
             Statement::CreateRoutine(create) => self.check_routine_settings(&create.clauses),
             Statement::Rename(Rename { action: RenameAction::Clauses(clauses), .. }) => {
                 self.check_routine_settings(clauses)
@@ -169,14 +171,11 @@ impl Session {
         })
     }
 
-    /// 42501 for a superuser's setting, unless the role in force is one.
+    /// 42501 for a setting that the role in force may not have others begin with.
     fn require_settable(&self, name: &str) -> Result<()> {
-        match find(name).map(SettingId::setting) {
-            Some(setting) if setting.context == Context::Superuser => {
-                self.require_superuser(format!("permission denied to set parameter \"{}\"", setting.name))
-            }
-            _ => Ok(()),
-        }
+        let state = self.catalog_state();
+        let rights = Authority { catalog: &state.catalog, role: self.roles().current };
+        role_setting::require_giver(&utility::setting_name(name), &rights)
     }
 
     async fn run_or_stage(&mut self, source: Source, tag: &str, alone: bool) -> Result<String> {

@@ -78,7 +78,13 @@ fn objects_of(catalog: &Catalog) -> Objects {
         .roles()
         .map(|role| Object::Role((**role).clone()))
         .chain(catalog.databases().map(|database| Object::Database((**database).clone())))
-        .chain(catalog.shared_comments_all().map(|comments| Object::SharedComments((**comments).clone())));
+        .chain(catalog.shared_comments_all().map(|comments| Object::SharedComments((**comments).clone())))
+        .chain(
+            std::iter::once(catalog.parameters())
+                .filter(|known| !known.is_empty())
+                .cloned()
+                .map(Object::Parameters),
+        );
     let objects = schemas
         .chain(catalog.tables().cloned().map(Object::Table))
         .chain(catalog.sequences().cloned().map(Object::Sequence))
@@ -318,6 +324,7 @@ fn taken(object: &Object, base: &Catalog, current: &Catalog) -> Option<SqlError>
         Object::Numbers(_)
         | Object::Comments(_)
         | Object::SharedComments(_)
+        | Object::Parameters(_)
         | Object::Migration(_)
         | Object::Access(_) => None,
     }

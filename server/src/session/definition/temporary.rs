@@ -85,6 +85,20 @@ impl Session {
         })
     }
 
+    /// Drops what is temporary as the session ends. It waits for whoever defines something meanwhile, whatever
+    /// the session has said of waits, and although its client has gone.
+    pub(in crate::session) async fn drop_temporary_at_end(&mut self) {
+        self.leaves.set(true);
+        let unlimited = self.change_settings(|all| all.set("lock_timeout", Some("0"), false));
+        let dropped = match unlimited {
+            Ok(()) => self.drop_temporary().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = dropped {
+            tracing::warn!("temporary tables of a session that ended could not be dropped: {error}");
+        }
+    }
+
     /// Drops what is temporary: at the end of the session, and for DISCARD.
     pub(in crate::session) async fn drop_temporary(&mut self) -> Result<()> {
         let Some(name) = temporary_schema(&self.settings.effective().search_path).map(str::to_owned) else {

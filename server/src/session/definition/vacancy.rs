@@ -42,7 +42,7 @@ impl Session {
 
     /// Lets nobody into a database any more.
     pub(super) async fn shut_door(&self, database: &Arc<Database>) -> Result<Shut> {
-        self.waiting(database.door.shut()).await
+        self.waiting_for_lock(database.door.shut()).await
     }
 
     /// Waits until nobody else is in a database, for a while: 55006 if somebody stays. Its door is shut.

@@ -596,7 +596,7 @@ impl Session {
                 self.set_role(&change.name, Some(&change.value), change.local)?;
                 continue;
             }
-            self.change_settings(|all| all.set(&change.name, Some(&change.value), change.local))?;
+            self.change_setting(&change.name, Some(&change.value), change.local)?;
         }
         Ok(())
     }

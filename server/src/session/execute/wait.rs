@@ -17,7 +17,8 @@ const CLIENT_LOOKED_FOR_AFTER: Duration = Duration::from_secs(1);
 impl Session {
     /// Cancels the statement if its client has closed the connection: nobody waits for it.
     fn look_for_client(&self) {
-        let told_to_go = self.entry().is_terminated() || self.server.closing.load(Ordering::Acquire);
+        let ends = self.leaves.get() || self.entry().is_terminated();
+        let told_to_go = ends || self.server.closing.load(Ordering::Acquire);
         if !told_to_go && self.replies.socket().is_closed() {
             self.client_gone.set(true);
             self.entry().cancel(CancelReason::ClientGone);
@@ -26,7 +27,7 @@ impl Session {
 
     /// Resolves when the client has closed the connection and the statement is cancelled.
     pub(in crate::session) async fn client_lost(&self) {
-        while !self.client_gone.get() {
+        while self.leaves.get() || !self.client_gone.get() {
             tokio::time::sleep(CLIENT_LOOKED_FOR_AFTER).await;
             self.look_for_client();
         }

@@ -15,6 +15,7 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use super::{Host, PendingSetting};
+use crate::session::{role_setting, utility};
 
 /// Literals that a session remembers; beyond that it forgets all, and reads them anew.
 const LITERALS_MAX: usize = 4096;
@@ -83,6 +84,14 @@ impl SessionHost for Host {
             .map(|pending| pending.value.clone())
             .or_else(|| self.server.live.show(name))
             .or_else(|| self.settings.show(name))
+    }
+
+    fn setting_name(&self, name: &str) -> String {
+        utility::setting_name(name)
+    }
+
+    fn may_give_setting(&self, name: &str) -> bool {
+        role_setting::require_giver(name, &self.rights()).is_ok()
     }
 
     fn examined_setting(&self, name: &str) -> Result<Option<String>> {

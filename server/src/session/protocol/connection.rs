@@ -296,6 +296,7 @@ impl Session {
             took: None,
             overheard: None,
             client_gone: Default::default(),
+            leaves: Default::default(),
             listener: None,
             told_settings,
             told_notice: false,
@@ -481,9 +482,7 @@ impl Session {
         // What has ended the statement does not end what is left to be done.
         self.become_idle();
         self.entry().forget_cancellation();
-        if let Err(error) = self.drop_temporary().await {
-            tracing::warn!("temporary tables of a session that ended could not be dropped: {error}");
-        }
+        self.drop_temporary_at_end().await;
         self.entry().engine.release();
         self.entry().leave_database();
         let drained = self.replies.drained();

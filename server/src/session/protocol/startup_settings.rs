@@ -9,9 +9,10 @@ use crate::database::Database;
 use crate::session::role_setting;
 use crate::settings::SessionSettings;
 
-/// ALTER DATABASE … SET, ALTER ROLE … SET and ALTER ROLE … IN DATABASE … SET: what sessions of a role begin
-/// with, where the last of these has the last word (process_settings). What cannot be set any more is told to
-/// the log, and the session begins all the same. Whether whoever said it could was asked when it was said.
+/// ALTER ROLE ALL … SET, ALTER DATABASE … SET, ALTER ROLE … SET and ALTER ROLE … IN DATABASE … SET: what sessions
+/// of a role begin with, where the last of these has the last word (process_settings). What cannot be set any
+/// more is told to the log, and the session begins all the same. Whether whoever said it could was asked when
+/// it was said.
 pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database: &Database) {
     let state = database.catalog.current();
     let row = state.catalog.database(database.oid);
@@ -19,7 +20,8 @@ pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database:
         let row = row.as_ref()?;
         row.settings.iter().find(|of| of.role == whose).map(|of| &of.settings)
     };
-    let all = [of(None), Some(&role.settings), of(Some(role.oid))];
+    let of_all = &state.catalog.parameters().settings;
+    let all = [Some(of_all), of(None), Some(&role.settings), of(Some(role.oid))];
     for (name, value) in all.into_iter().flatten().flatten() {
         if let Err(error) = start_with(settings, role, database, (name.as_str(), value.as_str()), true) {
             let whose = &role.name;

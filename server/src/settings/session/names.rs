@@ -7,7 +7,10 @@ use super::super::foreign;
 use super::super::table::{Context, SettingId, find};
 
 /// The setting of that name; `None` for a custom one. One that cannot change must not.
-pub(super) fn known_setting(name: &str, changes: impl Fn(SettingId) -> bool) -> Result<Option<SettingId>> {
+pub(in crate::settings) fn known_setting(
+    name: &str,
+    changes: impl Fn(SettingId) -> bool,
+) -> Result<Option<SettingId>> {
     match find(name) {
         Some(id) => {
             let setting = id.setting();

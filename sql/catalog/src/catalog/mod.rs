@@ -4,6 +4,7 @@
 //! - [`object`]    any object as a row of the system catalog: (kind, oid, payload)
 //! - [`snapshot`]  [`Catalog`]: all objects at one moment, with look-ups by name and oid
 //! - `state`       what it is made of; `shared_map` its maps
+//! - [`parameters`] what is said of configuration parameters
 //! - [`shared_state`] what all databases have in common; [`database`] they themselves; [`first_databases`]
 //!   those of a new data directory; [`copy`] what a new one has of its template
 //! - [`earlier_form`] rows as earlier versions wrote them
@@ -34,6 +35,7 @@ pub mod names;
 pub mod numbers;
 pub mod object;
 pub mod operator_class;
+pub mod parameters;
 pub mod partition;
 pub mod relation;
 pub mod routine;
@@ -60,6 +62,7 @@ pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
 pub use numbers::{Numbered, ObjectNumbers};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
+pub use parameters::{ParameterAccess, Parameters};
 pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
 };

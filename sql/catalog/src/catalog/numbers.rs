@@ -7,8 +7,10 @@
 //! ([`Numbers`](super::object::Numbers)), and the row that is there keeps the larger of each: a start goes
 //! on behind all that anybody has written.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::type_kind::NUMBERS_END;
 
@@ -50,6 +52,8 @@ pub struct ObjectNumbers {
     tree: AtomicU32,
     group: AtomicU32,
     sequence: AtomicU32,
+    /// Oids ahead of the counter that somebody has chosen; it passes over them.
+    chosen: Mutex<BTreeSet<u32>>,
 }
 
 impl ObjectNumbers {
@@ -60,6 +64,7 @@ impl ObjectNumbers {
             tree: AtomicU32::new(first.tree),
             group: AtomicU32::new(first.group),
             sequence: AtomicU32::new(first.sequence),
+            chosen: Mutex::default(),
         }
     }
 
@@ -74,9 +79,32 @@ impl ObjectNumbers {
 
     /// The first of `count` numbers in a row that nobody else gets; `None` if there are not so many left.
     pub fn draw(&self, of: Numbered, count: u32) -> Option<u32> {
-        let behind = |next: u32| next.checked_add(count).filter(|behind| *behind <= of.end());
+        let chosen = (of == Numbered::Oid).then(|| self.chosen());
+        let first = |next: u32| match &chosen {
+            Some(chosen) => first_free(chosen, next, count),
+            None => next,
+        };
+        let behind = |next: u32| first(next).checked_add(count).filter(|behind| *behind <= of.end());
         // Numbers say nothing of other memory.
-        self.counter(of).fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok()
+        self.counter(of).fetch_update(Ordering::Relaxed, Ordering::Relaxed, behind).ok().map(first)
+    }
+
+    /// Takes an oid that was chosen (CREATE DATABASE … OID), so that nobody else gets it. `false` if it has been
+    /// drawn, was chosen before, or is none that objects have.
+    pub fn choose(&self, oid: u32) -> bool {
+        let mut chosen = self.chosen();
+        let is_ahead = self.oid.load(Ordering::Relaxed) <= oid && oid < Numbered::Oid.end();
+        is_ahead && chosen.insert(oid)
+    }
+
+    /// Gives back an oid that was chosen, if it was.
+    pub fn give_back(&self, oid: u32) {
+        self.chosen().remove(&oid);
+    }
+
+    fn chosen(&self) -> MutexGuard<'_, BTreeSet<u32>> {
+        // A set of numbers is as good after a panic as before.
+        self.chosen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes back numbers that came to nothing, if nobody has drawn any since; else they stay drawn. The
@@ -85,6 +113,15 @@ impl ObjectNumbers {
         let counter = self.counter(of);
         let _ = counter.compare_exchange(drawn.end, drawn.start, Ordering::Relaxed, Ordering::Relaxed);
     }
+}
+
+/// The first number from `next` on behind which `count` in a row are not chosen.
+fn first_free(chosen: &BTreeSet<u32>, next: u32, count: u32) -> u32 {
+    let mut first = next;
+    while let Some(taken) = chosen.range(first..first.saturating_add(count)).next_back() {
+        first = taken.saturating_add(1);
+    }
+    first
 }
 
 #[cfg(test)]
@@ -103,6 +140,22 @@ mod tests {
         drawn.sort_unstable();
         assert!(drawn.len() == 4_000 && drawn.windows(2).all(|pair| pair[0] + 3 == pair[1]));
         assert_eq!(numbers.draw(Numbered::Oid, 1), Some(FIRST_OID));
+    }
+
+    #[test]
+    fn chosen_oids_are_passed_over() {
+        let numbers = ObjectNumbers::new(Numbers::FIRST);
+        let at = |ahead: u32| FIRST_OID + ahead;
+        assert!(numbers.choose(at(1)) && numbers.choose(at(4)) && !numbers.choose(at(4)));
+        assert!(!numbers.choose(FIRST_OID - 1) && !numbers.choose(Numbered::Oid.end()));
+        assert_eq!(numbers.draw(Numbered::Oid, 1), Some(at(0)));
+        assert_eq!(numbers.draw(Numbered::Oid, 2), Some(at(2)));
+        // What it has gone by is nobody's to choose.
+        assert!(!numbers.choose(at(3)));
+        assert_eq!(numbers.draw(Numbered::Oid, 3), Some(at(5)));
+        assert!(numbers.choose(at(8)));
+        numbers.give_back(at(8));
+        assert_eq!(numbers.draw(Numbered::Oid, 1), Some(at(8)));
     }
 
     #[test]

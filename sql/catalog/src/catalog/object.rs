@@ -7,9 +7,10 @@ use crate::error::{Result, SqlError};
 use crate::types::Oid;
 
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
+use super::parameters::PARAMETERS;
 use super::{
-    Access, Database, DefaultAccess, FIRST_GROUP, FIRST_OID, FIRST_SEQUENCE, FIRST_TREE, Role, RoutineRef,
-    Sequence, SequenceRef, TableRef, UserTypeRef,
+    Access, Database, DefaultAccess, FIRST_GROUP, FIRST_OID, FIRST_SEQUENCE, FIRST_TREE, Parameters, Role,
+    RoutineRef, Sequence, SequenceRef, TableRef, UserTypeRef,
 };
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,11 +87,12 @@ pub enum ObjectKind {
     DefaultAccess,
     SharedComments,
     Database,
+    Parameters,
 }
 
 impl ObjectKind {
     /// How many kinds there are.
-    pub const COUNT: usize = 15;
+    pub const COUNT: usize = 16;
 
     const ALL: [ObjectKind; ObjectKind::COUNT] = [
         ObjectKind::Numbers,
@@ -108,6 +110,7 @@ impl ObjectKind {
         ObjectKind::DefaultAccess,
         ObjectKind::SharedComments,
         ObjectKind::Database,
+        ObjectKind::Parameters,
     ];
 
     /// As the key of the catalog row spells it.
@@ -128,12 +131,16 @@ impl ObjectKind {
             ObjectKind::DefaultAccess => "default_access",
             ObjectKind::SharedComments => "shared_comments",
             ObjectKind::Database => "database",
+            ObjectKind::Parameters => "parameters",
         }
     }
 
     /// Whether such objects are no database's own ([`super::shared_state`]).
     pub fn is_shared(self) -> bool {
-        matches!(self, ObjectKind::Role | ObjectKind::Database | ObjectKind::SharedComments)
+        matches!(
+            self,
+            ObjectKind::Role | ObjectKind::Database | ObjectKind::SharedComments | ObjectKind::Parameters
+        )
     }
 
     pub fn parse(text: &[u8]) -> Option<ObjectKind> {
@@ -160,6 +167,7 @@ pub enum Object {
     /// Of a role or a database.
     SharedComments(Comments),
     Database(Database),
+    Parameters(Parameters),
 }
 
 impl Object {
@@ -180,6 +188,7 @@ impl Object {
             Object::DefaultAccess(_) => ObjectKind::DefaultAccess,
             Object::SharedComments(_) => ObjectKind::SharedComments,
             Object::Database(_) => ObjectKind::Database,
+            Object::Parameters(_) => ObjectKind::Parameters,
         }
     }
 
@@ -199,6 +208,7 @@ impl Object {
             Object::OperatorFamily(family) => family.oid,
             Object::DefaultAccess(entry) => entry.oid,
             Object::Database(database) => database.oid,
+            Object::Parameters(_) => PARAMETERS,
         }
     }
 
@@ -219,6 +229,7 @@ impl Object {
             Object::OperatorFamily(family) => serde_json::to_vec(family.as_ref()),
             Object::DefaultAccess(entry) => serde_json::to_vec(entry),
             Object::Database(database) => serde_json::to_vec(database),
+            Object::Parameters(parameters) => serde_json::to_vec(parameters),
         }
         .map_err(|error| SqlError::internal(format!("a catalog object cannot be written: {error}")))
     }
@@ -250,6 +261,7 @@ impl Object {
             ObjectKind::DefaultAccess => read(payload).map(Object::DefaultAccess),
             ObjectKind::SharedComments => read(payload).map(Object::SharedComments),
             ObjectKind::Database => read(payload).map(Object::Database),
+            ObjectKind::Parameters => read(payload).map(Object::Parameters),
         }
         .map_err(|error| {
             SqlError::internal(format!("a catalog row of kind {} cannot be read: {error}", kind.as_str()))

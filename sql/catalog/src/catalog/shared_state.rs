@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::types::Oid;
 
 use super::shared_map::SharedMap;
-use super::{Access, CatalogChange, Comments, Database, Object, ObjectKind, Role, SUPERUSER};
+use super::{Access, CatalogChange, Comments, Database, Object, ObjectKind, Parameters, Role, SUPERUSER};
 
 /// All of it. Copies share most of their maps.
 #[derive(Clone, Debug, Default)]
@@ -26,14 +26,16 @@ pub(super) struct SharedState {
     pub(super) roles: SharedMap<Oid, Arc<Role>>,
     pub(super) role_names: SharedMap<Arc<str>, Oid>,
     pub(super) databases: SharedMap<Oid, Arc<Database>>,
-    /// Owners and rights of databases, where somebody has said something of them.
+    /// Owners and rights of databases and parameters, where somebody has said something of them.
     pub(super) access: SharedMap<Oid, Arc<Access>>,
     /// On roles and databases.
     pub(super) comments: SharedMap<Oid, Arc<Comments>>,
+    pub(super) parameters: Arc<Parameters>,
     /// Another one after every change of such an object.
     role_mark: Arc<()>,
     database_mark: Arc<()>,
     comment_mark: Arc<()>,
+    parameter_mark: Arc<()>,
 }
 
 impl SharedState {
@@ -47,6 +49,7 @@ impl SharedState {
             ObjectKind::Role => Some(&self.role_mark),
             ObjectKind::Database => Some(&self.database_mark),
             ObjectKind::SharedComments => Some(&self.comment_mark),
+            ObjectKind::Parameters => Some(&self.parameter_mark),
             _ => None,
         }
     }
@@ -68,6 +71,12 @@ impl SharedState {
             Object::SharedComments(comments) if !comments.texts.is_empty() => {
                 self.comments.insert(comments.object, Arc::new(comments.clone()));
             }
+            Object::Parameters(parameters) => {
+                for known in &parameters.access {
+                    self.access.insert(known.oid, Arc::new(known.access()));
+                }
+                self.parameters = Arc::new(parameters.clone());
+            }
             _ => {}
         }
     }
@@ -88,6 +97,12 @@ impl SharedState {
             ObjectKind::SharedComments => {
                 self.comment_mark = Arc::default();
                 self.comments.remove(&oid);
+            }
+            ObjectKind::Parameters => {
+                self.parameter_mark = Arc::default();
+                for known in &std::mem::take(&mut self.parameters).access {
+                    self.access.remove(&known.oid);
+                }
             }
             _ => {}
         }

@@ -12,8 +12,8 @@ use super::relation::Relation;
 use super::state::{RelationOid, State};
 use super::{
     ARCHIPEL, Access, CatalogChange, Comments, Database, DefaultAccess, INFORMATION_SCHEMA, Numbers, Object,
-    ObjectKind, PG_CATALOG, PUBLIC, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema, SequenceRef,
-    SharedCatalog, Table, TableRef, UserTypeRef,
+    ObjectKind, PG_CATALOG, PUBLIC, Parameters, Role, RoutineRef, SUPERUSER, SUPERUSER_NAME, Schema,
+    SequenceRef, SharedCatalog, Table, TableRef, UserTypeRef,
 };
 
 /// A version of the catalog; cheap to clone. A handle may write down what is looked up through it.
@@ -456,7 +456,14 @@ impl Catalog {
     pub fn access_all(&self) -> impl Iterator<Item = &Arc<Access>> {
         self.note_all(ObjectKind::Access);
         self.note_all(ObjectKind::Database);
+        self.note_all(ObjectKind::Parameters);
         self.0.access.values().chain(self.0.shared.access.values())
+    }
+
+    /// What is said of configuration parameters.
+    pub fn parameters(&self) -> &Parameters {
+        self.note_all(ObjectKind::Parameters);
+        &self.0.shared.parameters
     }
 
     /// The comments on roles and databases.

@@ -199,7 +199,7 @@ impl State {
                 self.schemas.insert(schema.oid, Arc::new(schema.clone()));
             }
             // Put above.
-            Object::Role(_) | Object::Database(_) | Object::SharedComments(_) => {}
+            Object::Role(_) | Object::Database(_) | Object::SharedComments(_) | Object::Parameters(_) => {}
             Object::Access(access) => self.access.insert(access.object, Arc::new(access.clone())),
             Object::DefaultAccess(entry) => self.default_access.insert(entry.oid, Arc::new(entry.clone())),
             Object::Comments(comments) => {
@@ -263,7 +263,8 @@ impl State {
         match kind {
             ObjectKind::Numbers | ObjectKind::Migration => {}
             // Dropped above.
-            ObjectKind::Role | ObjectKind::Database | ObjectKind::SharedComments => {}
+            ObjectKind::Role | ObjectKind::Database | ObjectKind::SharedComments | ObjectKind::Parameters => {
+            }
             ObjectKind::Schema => {
                 if let Some(schema) = self.schemas.remove(&oid) {
                     self.schema_names.remove(&Arc::from(schema.name.as_str()));

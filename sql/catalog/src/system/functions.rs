@@ -10,7 +10,7 @@ use super::reg_types::*;
 use super::relation::index_view::indexes;
 use super::relation::policies;
 use super::relation::relation_name::relation_name;
-use super::relation::relations::{kind_of, view_definition};
+use super::relation::relations::{DEFAULT_COLLATION, kind_of, view_definition};
 use super::relation::triggers::trigger_definition;
 use super::relation::{index_property, inheritance};
 use super::shape::array;
@@ -20,6 +20,9 @@ use crate::catalog::{Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{Oid, Type};
+
+/// The collations there are: default, C and POSIX.
+const COLLATIONS: [Oid; 3] = [DEFAULT_COLLATION, Oid(950), Oid(951)];
 
 fn text(value: impl AsRef<str>) -> Datum {
     Datum::text(value.as_ref())
@@ -165,9 +168,24 @@ fn events_of(source: &dyn SystemSource, table: &Table, with_triggers: bool) -> i
     events.iter().filter(|(_, can, event)| *can || instead(*event)).map(|(bit, ..)| bit).sum()
 }
 
+/// The version of a collation's or a database's locale, which the C locale has not: NULL. 42704 where there is
+/// no such object.
+fn collation_version(source: &dyn SystemSource, kind: &str, object: Oid) -> Result<Datum> {
+    let is_there = match kind {
+        "database" => source.catalog().name_of_database(object).is_some(),
+        _ => COLLATIONS.contains(&object),
+    };
+    if is_there {
+        return Ok(Datum::Null);
+    }
+    let message = format!("{kind} with OID {object} does not exist");
+    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+}
+
 /// Calls a catalog function; `None` if the name is none of them.
 pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Result<Datum>> {
-    if let Some(answer) = super::role::privileges::call(name, args, source) {
+    let of_roles = super::role::privileges::call(name, args, source);
+    if let Some(answer) = of_roles.or_else(|| super::role::acl_functions::call(name, args, source)) {
         return Some(answer);
     }
     // What the catalog keeps has ids in the place of names.
@@ -231,6 +249,8 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             }))
         }
         "pg_get_userbyid" => text(role_name(source, first)),
+        "pg_collation_actual_version" => return Some(collation_version(source, "collation", first)),
+        "pg_database_collation_actual_version" => return Some(collation_version(source, "database", first)),
         "pg_table_is_visible" => relation_is_visible(source, first),
         "pg_type_is_visible" => type_visibility(source, first),
         "pg_function_is_visible" => function_is_visible(source, first),

@@ -15,7 +15,7 @@
 //! - `role`          pg_authid, pg_auth_members …; who may do what
 //! - `information_schema` the standard's views
 //! - `definition`    objects as SQL text
-//! - `depend`        pg_depend
+//! - `depend`        pg_depend; `shared_depend` pg_shdepend
 //! - `reg_types`     regclass and its kin, visibility
 //! - `object_address` what an object is, by its numbers
 //! - `reference`     extensions, time zones
@@ -34,6 +34,7 @@ mod relation;
 mod role;
 mod routine;
 mod shape;
+mod shared_depend;
 mod source;
 
 use crate::catalog::Table;
@@ -58,6 +59,7 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
                 || relation::triggers::fill(&table.name, source, &mut sheet)
                 || relation::policies::fill(&table.name, source, &mut sheet)
                 || role::roles::fill(&table.name, source, &mut sheet)
+                || shared_depend::fill(&table.name, source, &mut sheet)
                 || reference::fill(&table.name, source, &mut sheet)
                 || relation::relations::fill(&table.name, source, &mut sheet)
                 || objects::fill(&table.name, source, &mut sheet);

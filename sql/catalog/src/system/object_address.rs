@@ -75,8 +75,34 @@ fn identity(source: &dyn SystemSource, class: Oid, object: Oid, part: i32) -> Re
                 Identity { kind: "policy".to_owned(), ..on_table(source, &table, "policy", name) }
             }
         },
+        826 => default_access(source, object),
+        6243 => {
+            let known = catalog.parameters().numbered(object);
+            named(source, known.map(|known| known.name.clone()), "parameter")
+        }
         other => return Err(SqlError::internal(format!("unrecognized object class: {other}"))),
     })
+}
+
+/// What new objects begin with.
+fn default_access(source: &dyn SystemSource, object: Oid) -> Identity {
+    let catalog = source.catalog();
+    let Some(entry) = catalog.default_access_all().find(|entry| entry.oid == object) else {
+        return Identity::missing("default acl");
+    };
+    let role = catalog.role_by_oid(entry.role).map_or_else(String::new, |role| role.name.clone());
+    let schema =
+        entry.schema.and_then(|schema| catalog.schema_by_oid(schema)).map(|schema| schema.name.clone());
+    let quote = |name: &str| source.quoting().name(name);
+    let place = schema.as_deref().map_or_else(String::new, |schema| format!(" in schema {}", quote(schema)));
+    let identity = format!("for role {}{place} on {}", quote(&role), entry.words().0);
+    Identity {
+        kind: "default acl".to_owned(),
+        schema: None,
+        name: None,
+        identity: Some(identity),
+        described: Some(entry.describe(&role, schema.as_deref())),
+    }
 }
 
 /// An object in no schema.

@@ -108,6 +108,10 @@ pub trait SystemSource {
     fn shown_body(&self, _routine: &Routine) -> Option<String> {
         None
     }
+    /// The catalogs of the other databases: what they have to do with roles is everybody's to see.
+    fn other_catalogs(&self) -> Vec<Catalog> {
+        Vec::new()
+    }
     /// Rows of pg_locks, in its columns' order.
     fn locks(&self) -> Vec<Vec<Datum>> {
         Vec::new()

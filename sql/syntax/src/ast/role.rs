@@ -103,6 +103,8 @@ pub enum GrantObjects {
     Schemas(Vec<String>),
     Databases(Vec<String>),
     Languages(Vec<String>),
+    /// Configuration parameters, with the dots in their names.
+    Parameters(Vec<String>),
     Routines(RoutineWord, Vec<RoutineSignature>),
     Types(Vec<QualifiedName>),
     Domains(Vec<QualifiedName>),

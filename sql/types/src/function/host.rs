@@ -125,6 +125,15 @@ pub trait SessionHost: Interruptible + Sync {
     fn setting(&self, _name: &str) -> Option<String> {
         None
     }
+    /// A setting's name as it is kept: in the letter case of the server's own, else in lower case.
+    fn setting_name(&self, name: &str) -> String {
+        name.to_lowercase()
+    }
+    /// Whether the role in force may have others begin with a value of this setting. A host that cannot tell
+    /// says no.
+    fn may_give_setting(&self, _name: &str) -> bool {
+        false
+    }
     /// A setting's value for who asks for it by name; 42501 where the role in force may not see it.
     fn examined_setting(&self, _name: &str) -> Result<Option<String>> {
         Ok(None)

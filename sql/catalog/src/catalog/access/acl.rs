@@ -80,6 +80,9 @@ impl Catalog {
         if self.name_of_database(object).is_some() {
             return Some(ObjectClass::Database);
         }
+        if self.parameters().numbered(object).is_some() {
+            return Some(ObjectClass::Parameter);
+        }
         if self.table_in_place(object).is_some() {
             return Some(ObjectClass::Relation);
         }

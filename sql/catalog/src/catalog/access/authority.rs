@@ -72,6 +72,9 @@ impl Catalog {
         if let Some(info) = crate::type_table::type_info(object) {
             return ("type", info.name.to_owned());
         }
+        if let Some(parameter) = self.parameters().numbered(object) {
+            return ("parameter", parameter.name.clone());
+        }
         match self.name_of_database(object) {
             Some(name) => ("database", name.to_owned()),
             None => ("object", object.to_string()),
@@ -294,6 +297,14 @@ impl Authority<'_> {
             }
         }
         missing.is_empty()
+    }
+
+    /// Whether it may set a parameter that only superusers may, or change it by ALTER SYSTEM.
+    pub fn may_change_parameter(&self, name: &str, privilege: Privileges) -> bool {
+        let parameters = self.catalog.parameters();
+        let known = parameters.named(name).map(|known| known.oid);
+        self.is_superuser()
+            || known.is_some_and(|oid| self.privileges(oid, ObjectClass::Parameter).contains(privilege))
     }
 
     /// In whose name it grants these rights, and which of them it may (select_best_grantor).

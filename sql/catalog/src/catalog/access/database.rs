@@ -53,6 +53,10 @@ impl Catalog {
                 let name = self.name_of_database(object);
                 ("database", name.map_or_else(|| object.to_string(), str::to_owned))
             }
+            ObjectClass::Parameter => {
+                let name = self.parameters().numbered(object).map(|known| known.name.clone());
+                ("parameter", name.unwrap_or_else(|| object.to_string()))
+            }
             _ => self.kind_and_name(object),
         }
     }

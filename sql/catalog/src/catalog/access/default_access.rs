@@ -22,4 +22,21 @@ impl DefaultAccess {
     pub fn letter(&self) -> char {
         if self.class == ObjectClass::Sequence { 'S' } else { self.class.letter() }
     }
+
+    /// What the objects that it is about are called, in ALTER DEFAULT PRIVILEGES and in a message.
+    pub fn words(&self) -> (&'static str, &'static str) {
+        match self.class {
+            ObjectClass::Relation => ("tables", "relations"),
+            ObjectClass::Sequence => ("sequences", "sequences"),
+            ObjectClass::Type => ("types", "types"),
+            ObjectClass::Schema => ("schemas", "schemas"),
+            _ => ("functions", "functions"),
+        }
+    }
+
+    /// As messages call it: by the names of its role and of its schema.
+    pub fn describe(&self, role: &str, schema: Option<&str>) -> String {
+        let place = schema.map_or_else(String::new, |schema| format!(" in schema {schema}"));
+        format!("default privileges on new {} belonging to role {role}{place}", self.words().1)
+    }
 }

@@ -8,7 +8,7 @@
 //! - `database`     the same of databases, which are told by their class
 //! - [`authority`]  what a role may do, and the errors when it may not
 //! - [`default_access`] what new objects begin with
-//! - [`role`]       roles; [`membership`] whose member one is
+//! - [`role`]       roles; [`membership`] whose member one is; [`role_dependency`] what needs one
 
 pub(crate) mod acl;
 pub mod authority;
@@ -16,6 +16,7 @@ mod database;
 pub mod default_access;
 mod membership;
 pub mod role;
+pub mod role_dependency;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +35,8 @@ pub enum ObjectClass {
     Language,
     Schema,
     Type,
+    /// A configuration parameter.
+    Parameter,
 }
 
 impl ObjectClass {
@@ -46,6 +49,7 @@ impl ObjectClass {
             ObjectClass::Routine => Privileges::EXECUTE,
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
             ObjectClass::Schema => Privileges::USAGE | Privileges::CREATE,
+            ObjectClass::Parameter => Privileges::SET | Privileges::ALTER_SYSTEM,
         }
     }
 
@@ -55,7 +59,9 @@ impl ObjectClass {
             ObjectClass::Database => Privileges::TEMPORARY | Privileges::CONNECT,
             ObjectClass::Routine => Privileges::EXECUTE,
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
-            ObjectClass::Relation | ObjectClass::Sequence | ObjectClass::Schema => Privileges::NONE,
+            ObjectClass::Relation | ObjectClass::Sequence | ObjectClass::Schema | ObjectClass::Parameter => {
+                Privileges::NONE
+            }
         }
     }
 
@@ -76,12 +82,13 @@ impl ObjectClass {
             ObjectClass::Language => 'l',
             ObjectClass::Schema => 'n',
             ObjectClass::Type => 'T',
+            ObjectClass::Parameter => 'p',
         }
     }
 
     pub fn of_letter(letter: char) -> Option<ObjectClass> {
         use ObjectClass::*;
-        [Relation, Sequence, Database, Routine, Language, Schema, Type]
+        [Relation, Sequence, Database, Routine, Language, Schema, Type, Parameter]
             .into_iter()
             .find(|class| class.letter() == letter)
     }

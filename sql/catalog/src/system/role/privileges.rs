@@ -1,16 +1,15 @@
-//! Functions about rights: has_table_privilege and its kin, pg_has_role, acldefault, aclexplode.
+//! Functions about rights: has_table_privilege and its kin, pg_has_role.
 
-use super::roles::{self, ACLITEM};
 use crate::catalog::access::EVERYBODY;
-use crate::catalog::access::acl::AclText;
 use crate::catalog::access::authority::undefined_role;
 use crate::catalog::names::{undefined_column, undefined_schema};
-use crate::catalog::{AclItem, Authority, ObjectClass, Privileges, Relation};
+use crate::catalog::{Authority, ObjectClass, Privileges, Relation, SUPERUSER, SYSTEM_COLUMNS};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::system::SystemSource;
 use crate::system::reg_types::{procedure_oid, relation_argument};
-use crate::system::shape::text;
+use crate::system::routine::language::{INTERNAL, PLPGSQL, SQL};
+use crate::type_table::{element_of, type_info};
 use crate::types::Oid;
 
 /// Answers the function if it is one of this file's.
@@ -22,25 +21,30 @@ pub(in crate::system) fn call(
     if name.starts_with("pg_has_role_") {
         return Some(has_role(args, source));
     }
-    if let Some(kind) = name.strip_prefix("has_").and_then(|rest| rest.split_once("_privilege")) {
-        return Some(has_privilege(kind.0, args, source));
-    }
-    match name {
-        "acldefault_sql" => Some(default_list(args, source)),
-        "aclexplode" => Some(exploded(args, source)),
-        _ => None,
+    let (kind, _) = name.strip_prefix("has_")?.split_once("_privilege")?;
+    // They are strict.
+    match args.iter().any(Datum::is_null) {
+        true => Some(Ok(Datum::Null)),
+        false => Some(has_privilege(kind, args, source)),
     }
 }
 
-/// The role a function asks about.
+/// A role by its number or its name, which is not PUBLIC's.
 fn role_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
     match value {
         Datum::Oid(oid) => Ok(*oid),
-        Datum::Text(name) if *name == "public" => Ok(EVERYBODY),
         Datum::Text(name) => {
             source.catalog().role(name).map(|role| role.oid).ok_or_else(|| undefined_role(name))
         }
         _ => Ok(source.roles().current),
+    }
+}
+
+/// The role a function asks about: PUBLIC, too (get_role_oid_or_public).
+fn grantee_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
+    match value {
+        Datum::Text(name) if *name == "public" => Ok(EVERYBODY),
+        other => role_argument(source, other),
     }
 }
 
@@ -52,7 +56,7 @@ fn asked(value: &Datum, valid: Privileges) -> Result<Vec<(Privileges, bool)>> {
         let word = part.trim();
         let upper = word.to_ascii_uppercase();
         let (name, option) = match upper.strip_suffix(" WITH GRANT OPTION") {
-            Some(name) => (name.trim_end(), true),
+            Some(name) => (name, true),
             None => (upper.as_str(), false),
         };
         // A right that was, once.
@@ -71,138 +75,250 @@ fn asked(value: &Datum, valid: Privileges) -> Result<Vec<(Privileges, bool)>> {
     Ok(found)
 }
 
+/// What a function asks about.
+enum Asked {
+    /// NULL: there is no such object.
+    Nothing,
+    Object(Oid, ObjectClass),
+    /// An index, which is its table's owner's (the number is the table's).
+    Index(Oid),
+    /// What is there from the beginning, for everybody.
+    BuiltIn(ObjectClass),
+    /// The superuser's alone.
+    OfSuperuser,
+}
+
 fn has_privilege(kind: &str, args: &[Datum], source: &dyn SystemSource) -> Result<Datum> {
     let of_column = kind == "column";
     let with_role = args.len() > if of_column { 3 } else { 2 };
-    let role = if with_role { role_argument(source, &args[0])? } else { source.roles().current };
-    let object = &args[usize::from(with_role)];
-    let wanted = &args[args.len() - 1];
-    if args.iter().any(Datum::is_null) {
-        return Ok(Datum::Null);
-    }
+    let role = if with_role { grantee_argument(source, &args[0])? } else { source.roles().current };
+    let (object, wanted) = (&args[usize::from(with_role)], &args[args.len() - 1]);
     let rights = Authority { catalog: source.catalog(), role };
-    let (object, class) = match kind {
-        "table" | "sequence" | "column" | "any_column" => {
-            let Some(relation) = relation_argument(source, object)? else { return Ok(Datum::Null) };
-            let class = match &relation {
-                Relation::Sequence(_) => ObjectClass::Sequence,
-                _ if kind == "sequence" => {
-                    let message = format!("\"{}\" is not a sequence", relation.name());
-                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
-                }
-                _ => ObjectClass::Relation,
-            };
-            if of_column {
-                return has_column(&relation, &args[usize::from(with_role) + 1], wanted, &rights);
-            }
-            (relation.oid(), class)
-        }
-        "schema" => (schema_argument(source, object)?, ObjectClass::Schema),
-        "function" => (routine_argument(source, object)?, ObjectClass::Routine),
-        "database" => (database_argument(source, object)?, ObjectClass::Database),
-        "type" => (type_argument(source, object)?, ObjectClass::Type),
-        "language" => (Oid(1), ObjectClass::Language),
-        _ => {
-            let superuser = rights.is_superuser();
-            asked(wanted, Privileges::CREATE)?;
-            return Ok(Datum::Bool(superuser));
-        }
-    };
+    if of_column {
+        return has_column(object, &args[usize::from(with_role) + 1], wanted, source, &rights);
+    }
     let valid = match kind {
         "table" => ObjectClass::Relation.all(),
         "any_column" => Privileges::OF_COLUMNS,
-        _ => class.all(),
+        "sequence" => ObjectClass::Sequence.all(),
+        "schema" => ObjectClass::Schema.all(),
+        "function" => ObjectClass::Routine.all(),
+        "database" => ObjectClass::Database.all(),
+        "parameter" => ObjectClass::Parameter.all(),
+        "tablespace" => Privileges::CREATE,
+        // Types, languages, foreign servers and wrappers.
+        _ => Privileges::USAGE,
     };
-    let asked = asked(wanted, valid)?;
-    if object.0 == 0 {
-        return Ok(Datum::Null);
-    }
-    // What is built in is everybody's.
-    let built_in = matches!(class, ObjectClass::Routine | ObjectClass::Type | ObjectClass::Language)
-        && rights.catalog.class_of(object).is_none()
-        && rights.catalog.access(object).is_none();
-    let (held, options) = if built_in {
-        (class.all(), if rights.is_superuser() { class.all() } else { Privileges::NONE })
-    } else {
-        (rights.privileges(object, class), rights.grant_options(object, class))
+    let of_name = matches!(object, Datum::Text(_));
+    // Whoever asks by number is told of a wrong right before there is no such object.
+    let early = if of_name { None } else { Some(asked(wanted, valid)?) };
+    let found = object_argument(kind, object, source)?;
+    let asked = match early {
+        Some(asked) => asked,
+        None => asked(wanted, valid)?,
+    };
+    let (held, options) = match found {
+        Asked::Nothing => return Ok(Datum::Null),
+        Asked::Object(object, class) => {
+            (rights.privileges(object, class), rights.grant_options(object, class))
+        }
+        Asked::Index(table) if rights.owns(table) => (Privileges(u16::MAX), Privileges(u16::MAX)),
+        Asked::OfSuperuser if rights.acts_as(SUPERUSER) => (Privileges(u16::MAX), Privileges(u16::MAX)),
+        Asked::Index(_) | Asked::OfSuperuser => (Privileges::NONE, Privileges::NONE),
+        Asked::BuiltIn(_) if rights.is_superuser() => (Privileges(u16::MAX), Privileges(u16::MAX)),
+        Asked::BuiltIn(class) => (class.all(), Privileges::NONE),
     };
     let mut has = |(privilege, option): &(Privileges, bool)| {
         let whole = if *option { options } else { held };
-        if whole.contains(*privilege) {
-            return true;
-        }
-        let columns = rights.catalog.access(object).map(|access| access.columns.clone()).unwrap_or_default();
-        kind == "any_column"
-            && columns.iter().any(|(column, _)| {
-                let of_column = if *option {
-                    rights.column_options(object, *column)
-                } else {
-                    rights.column_privileges(object, *column)
-                };
-                of_column.contains(*privilege)
-            })
+        let Asked::Object(object, _) = found else { return whole.contains(*privilege) };
+        whole.contains(*privilege)
+            || kind == "any_column" && has_some_column(object, *privilege, *option, &rights)
     };
     Ok(Datum::Bool(asked.iter().any(&mut has)))
 }
 
-fn has_column(relation: &Relation, column: &Datum, wanted: &Datum, rights: &Authority<'_>) -> Result<Datum> {
-    let asked = asked(wanted, Privileges::OF_COLUMNS)?;
-    let Relation::Table(table) = relation else { return Ok(Datum::Null) };
-    let number = match column {
-        Datum::Text(name) => table.column_index(name).ok_or_else(|| undefined_column(name, &table.name))? + 1,
-        Datum::Int2(number) => match u16::try_from(*number) {
-            Ok(number) if (1..=table.columns.len()).contains(&usize::from(number)) => number,
-            _ => return Ok(Datum::Null),
+/// Whether a right is held on one column of a relation.
+fn has_some_column(object: Oid, privilege: Privileges, option: bool, rights: &Authority<'_>) -> bool {
+    let columns = rights.catalog.access(object).map(|access| access.columns.clone()).unwrap_or_default();
+    columns.iter().any(|(column, _)| {
+        let held = match option {
+            true => rights.column_options(object, *column),
+            false => rights.column_privileges(object, *column),
+        };
+        held.contains(privilege)
+    })
+}
+
+/// The object that a function names.
+fn object_argument(kind: &str, value: &Datum, source: &dyn SystemSource) -> Result<Asked> {
+    let found = |oid: Option<Oid>, class| oid.map_or(Asked::Nothing, |oid| Asked::Object(oid, class));
+    let catalog = source.catalog();
+    Ok(match kind {
+        "table" | "sequence" | "any_column" => match relation_argument(source, value)? {
+            None => Asked::Nothing,
+            Some(Relation::Sequence(sequence)) => Asked::Object(sequence.oid, ObjectClass::Sequence),
+            Some(relation) if kind == "sequence" => {
+                let message = format!("\"{}\" is not a sequence", relation.name());
+                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+            }
+            Some(Relation::Table(table)) => Asked::Object(table.oid, ObjectClass::Relation),
+            Some(Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)) => {
+                Asked::Index(table.oid)
+            }
         },
-        _ => return Ok(Datum::Null),
+        "schema" => found(schema_argument(source, value)?, ObjectClass::Schema),
+        "database" => found(database_argument(source, value)?, ObjectClass::Database),
+        "function" => match routine_argument(source, value)? {
+            // What is built in is everybody's, as long as nobody says otherwise.
+            Some(oid) if catalog.class_of(oid).is_none() && catalog.access(oid).is_none() => {
+                Asked::BuiltIn(ObjectClass::Routine)
+            }
+            oid => found(oid, ObjectClass::Routine),
+        },
+        "type" => type_argument(source, value)?,
+        "parameter" => match value {
+            Datum::Text(name) => match catalog.parameters().named(name) {
+                Some(known) => Asked::Object(known.oid, ObjectClass::Parameter),
+                // Whether there is such a one or not.
+                None => Asked::OfSuperuser,
+            },
+            _ => Asked::Nothing,
+        },
+        "language" => match fixed_argument("language", value, &LANGUAGES)? {
+            Some(_) => Asked::BuiltIn(ObjectClass::Language),
+            None => Asked::Nothing,
+        },
+        "tablespace" => match fixed_argument("tablespace", value, &TABLESPACES)? {
+            Some(_) => Asked::OfSuperuser,
+            None => Asked::Nothing,
+        },
+        "server" => fixed_argument("server", value, &[]).map(|_| Asked::Nothing)?,
+        _ => fixed_argument("foreign-data wrapper", value, &[]).map(|_| Asked::Nothing)?,
+    })
+}
+
+const LANGUAGES: [(&str, Oid); 4] =
+    [("internal", INTERNAL), ("c", Oid(13)), ("sql", SQL), ("plpgsql", PLPGSQL)];
+
+const TABLESPACES: [(&str, Oid); 2] = [("pg_default", Oid(1663)), ("pg_global", Oid(1664))];
+
+/// One of those that nobody can make more of: 42704 for another name, `None` for another number.
+fn fixed_argument<'n>(kind: &str, value: &Datum, known: &[(&'n str, Oid)]) -> Result<Option<(&'n str, Oid)>> {
+    match value {
+        Datum::Text(name) => match known.iter().find(|(known, _)| *name == *known) {
+            Some(found) => Ok(Some(*found)),
+            None => {
+                let message = format!("{kind} \"{name}\" does not exist");
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+            }
+        },
+        Datum::Oid(oid) => Ok(known.iter().find(|(_, known)| known == oid).copied()),
+        _ => Ok(None),
+    }
+}
+
+fn has_column(
+    relation: &Datum,
+    column: &Datum,
+    wanted: &Datum,
+    source: &dyn SystemSource,
+    rights: &Authority<'_>,
+) -> Result<Datum> {
+    let Some(relation) = relation_argument(source, relation)? else {
+        return asked(wanted, Privileges::OF_COLUMNS).map(|_| Datum::Null);
     };
-    let held =
-        rights.privileges(table.oid, ObjectClass::Relation) | rights.column_privileges(table.oid, number);
-    let options =
-        rights.grant_options(table.oid, ObjectClass::Relation) | rights.column_options(table.oid, number);
+    let (Relation::Table(table), number) = (&relation, column_argument(&relation, column)?) else {
+        return asked(wanted, Privileges::OF_COLUMNS).map(|_| Datum::Null);
+    };
+    let asked = asked(wanted, Privileges::OF_COLUMNS)?;
+    let whole = (
+        rights.privileges(table.oid, ObjectClass::Relation),
+        rights.grant_options(table.oid, ObjectClass::Relation),
+    );
+    let (held, options) = match number {
+        None => return Ok(Datum::Null),
+        // The columns of the system are held with the table.
+        Some(0) => whole,
+        Some(number) => {
+            let held = whole.0 | rights.column_privileges(table.oid, number);
+            (held, whole.1 | rights.column_options(table.oid, number))
+        }
+    };
     let has = |(privilege, option): &(Privileges, bool)| {
         if *option { options.contains(*privilege) } else { held.contains(*privilege) }
     };
     Ok(Datum::Bool(asked.iter().any(has)))
 }
 
-fn schema_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
+/// The one-based number of a column, 0 for one of the system; `None` if a number is no column's.
+fn column_argument(relation: &Relation, column: &Datum) -> Result<Option<u16>> {
+    let Relation::Table(table) = relation else { return Ok(None) };
+    match column {
+        Datum::Text(name) if SYSTEM_COLUMNS.iter().any(|system| *name == *system) => Ok(Some(0)),
+        Datum::Text(name) => {
+            let place = table.column_index(name).ok_or_else(|| undefined_column(name, &table.name))?;
+            Ok(Some(place + 1))
+        }
+        Datum::Int2(-6..=-1) => Ok(Some(0)),
+        Datum::Int2(number) => {
+            let number = u16::try_from(*number).ok();
+            Ok(number.filter(|number| (1..=table.columns.len()).contains(&usize::from(*number))))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn schema_argument(source: &dyn SystemSource, value: &Datum) -> Result<Option<Oid>> {
     match value {
         Datum::Text(name) => {
-            source.catalog().schema(name).map(|schema| schema.oid).ok_or_else(|| undefined_schema(name))
+            let schema = source.catalog().schema(name);
+            schema.map(|schema| Some(schema.oid)).ok_or_else(|| undefined_schema(name))
         }
-        Datum::Oid(oid) => Ok(source.catalog().schema_by_oid(*oid).map_or(Oid(0), |schema| schema.oid)),
-        _ => Ok(Oid(0)),
+        Datum::Oid(oid) => Ok(source.catalog().schema_by_oid(*oid).map(|schema| schema.oid)),
+        _ => Ok(None),
     }
 }
 
-fn routine_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
+fn routine_argument(source: &dyn SystemSource, value: &Datum) -> Result<Option<Oid>> {
     match value {
-        Datum::Text(name) => procedure_oid(source, name),
-        Datum::Oid(oid) if crate::system::reg_types::function_name(source, *oid).is_some() => Ok(*oid),
-        _ => Ok(Oid(0)),
+        Datum::Text(name) => procedure_oid(source, name).map(Some),
+        Datum::Oid(oid) => {
+            Ok(Some(*oid).filter(|oid| crate::system::reg_types::function_name(source, *oid).is_some()))
+        }
+        _ => Ok(None),
     }
 }
 
-fn type_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
-    match value {
-        Datum::Text(name) => crate::system::reg_types::type_oid(source, name),
-        Datum::Oid(oid) => Ok(*oid),
-        _ => Ok(Oid(0)),
+/// A type, whose rights are those of its elements' if it is an array.
+fn type_argument(source: &dyn SystemSource, value: &Datum) -> Result<Asked> {
+    let oid = match value {
+        Datum::Text(name) => crate::system::reg_types::type_oid(source, name)?,
+        Datum::Oid(oid) => *oid,
+        _ => return Ok(Asked::Nothing),
+    };
+    let catalog = source.catalog();
+    if let Some(known) = catalog.user_type_of(oid) {
+        return Ok(Asked::Object(known.oid, ObjectClass::Type));
     }
+    let own = element_of(oid).unwrap_or(oid);
+    if catalog.access(own).is_some() {
+        return Ok(Asked::Object(own, ObjectClass::Type));
+    }
+    let is_there = type_info(own).is_some() || catalog.table_of_row_type(own).is_some();
+    Ok(if is_there { Asked::BuiltIn(ObjectClass::Type) } else { Asked::Nothing })
 }
 
-fn database_argument(source: &dyn SystemSource, value: &Datum) -> Result<Oid> {
+fn database_argument(source: &dyn SystemSource, value: &Datum) -> Result<Option<Oid>> {
     match value {
         Datum::Text(name) => match source.catalog().database_named(name) {
-            Some(database) => Ok(database.oid),
+            Some(database) => Ok(Some(database.oid)),
             None => {
                 let message = format!("database \"{name}\" does not exist");
                 Err(SqlError::new(SqlState::INVALID_CATALOG_NAME, message))
             }
         },
-        Datum::Oid(oid) if source.catalog().name_of_database(*oid).is_some() => Ok(*oid),
-        _ => Ok(Oid(0)),
+        Datum::Oid(oid) => Ok(Some(*oid).filter(|oid| source.catalog().name_of_database(*oid).is_some())),
+        _ => Ok(None),
     }
 }
 
@@ -240,81 +356,4 @@ fn has_role(args: &[Datum], source: &dyn SystemSource) -> Result<Datum> {
         };
     }
     Ok(Datum::Bool(has))
-}
-
-/// acldefault(kind, owner).
-fn default_list(args: &[Datum], source: &dyn SystemSource) -> Result<Datum> {
-    let [Datum::Text(kind), Datum::Oid(owner)] = args else { return Ok(Datum::Null) };
-    let letter = kind.chars().next().unwrap_or('\0');
-    match ObjectClass::of_letter(letter) {
-        Some(class) => Ok(roles::acl(source, &class.default_acl(*owner))),
-        // Kinds of object that do not exist here have rights of their own.
-        None => {
-            let of_owner = match letter {
-                'L' => "rw",
-                'S' | 'F' => "U",
-                't' => "C",
-                'p' => "sA",
-                _ => return Ok(roles::acl(source, &[])),
-            };
-            let nothing = AclItem::new(*owner, *owner, Privileges::NONE);
-            let item = AclText { item: &nothing, catalog: source.catalog() }.to_string();
-            let item = item.replacen("=/", &format!("={of_owner}/"), 1);
-            Ok(crate::function::array_of_values(ACLITEM, vec![text(item)]))
-        }
-    }
-}
-
-/// aclexplode: each right of each item; the rows as an array of records.
-fn exploded(args: &[Datum], source: &dyn SystemSource) -> Result<Datum> {
-    let Some(Datum::Array(items)) = args.first() else { return Ok(Datum::Null) };
-    let mut rows = Vec::new();
-    for item in &items.values {
-        let Datum::Text(item) = item else { continue };
-        let wrong = || {
-            let message = format!("invalid input syntax for type aclitem: \"{item}\"");
-            SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message)
-        };
-        let (grantee, rest) = split_name(item).ok_or_else(wrong)?;
-        let rest = rest.strip_prefix('=').ok_or_else(wrong)?;
-        let (letters, grantor) = rest.split_once('/').ok_or_else(wrong)?;
-        let (grantor, _) = split_name(grantor).ok_or_else(wrong)?;
-        let oid = |name: &str| match source.catalog().role(name) {
-            Some(role) => role.oid,
-            None => name.parse().map_or(EVERYBODY, Oid),
-        };
-        let mut letters = letters.chars().peekable();
-        while let Some(letter) = letters.next() {
-            let option = letters.next_if_eq(&'*').is_some();
-            let known = Privileges::NAMES.iter().find(|(_, known, _)| *known == letter);
-            let (_, _, name) = known.ok_or_else(wrong)?;
-            rows.push(Datum::Record(
-                [Datum::Oid(oid(&grantor)), Datum::Oid(oid(&grantee)), text(name), Datum::Bool(option)]
-                    .into(),
-            ));
-        }
-    }
-    Ok(crate::function::array_of_values(ACLITEM, rows))
-}
-
-/// A name, quoted or not, and what follows.
-fn split_name(text: &str) -> Option<(String, &str)> {
-    let Some(quoted) = text.strip_prefix('"') else {
-        let end = text.find(['=', '/']).unwrap_or(text.len());
-        return Some((text[..end].to_owned(), &text[end..]));
-    };
-    let mut name = String::new();
-    let mut rest = quoted;
-    loop {
-        let end = rest.find('"')?;
-        name.push_str(&rest[..end]);
-        rest = &rest[end + 1..];
-        match rest.strip_prefix('"') {
-            Some(more) => {
-                name.push('"');
-                rest = more;
-            }
-            None => return Some((name, rest)),
-        }
-    }
 }

@@ -19,6 +19,7 @@ pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut
         "pg_auth_members" => members(source, sheet),
         "pg_default_acl" => default_access(source, sheet),
         "pg_db_role_setting" => settings(source, sheet),
+        "pg_parameter_acl" => parameters(source, sheet),
         _ => return false,
     }
     true
@@ -149,7 +150,25 @@ fn default_access(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
+fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for known in &source.catalog().parameters().access {
+        sheet.add(&[
+            ("oid", Datum::Oid(known.oid)),
+            ("parname", text(&known.name)),
+            ("paracl", acl(source, &known.acl)),
+        ]);
+    }
+}
+
 fn settings(source: &dyn SystemSource, sheet: &mut Sheet) {
+    let of_all = &source.catalog().parameters().settings;
+    if !of_all.is_empty() {
+        sheet.add(&[
+            ("setdatabase", Datum::Oid(Oid(0))),
+            ("setrole", Datum::Oid(Oid(0))),
+            ("setconfig", config(of_all)),
+        ]);
+    }
     for role in source.catalog().roles().filter(|role| !role.settings.is_empty()) {
         sheet.add(&[
             ("setdatabase", Datum::Oid(Oid(0))),

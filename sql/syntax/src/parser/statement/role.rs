@@ -262,7 +262,11 @@ impl Cursor<'_> {
             self.take("privileges");
             return Ok(vec![GrantedPrivilege { name: None, columns: columns(self)? }]);
         }
-        self.list(|cursor| Ok(GrantedPrivilege { name: Some(cursor.label()?), columns: columns(cursor)? }))
+        self.list(|cursor| {
+            let alters_system = cursor.take_words(&["alter", "system"]);
+            let name = if alters_system { "alter system".to_owned() } else { cursor.label()? };
+            Ok(GrantedPrivilege { name: Some(name), columns: columns(cursor)? })
+        })
     }
 
     fn grantees(&mut self, revoke: bool) -> Result<Vec<RoleName>> {
@@ -284,6 +288,15 @@ impl Cursor<'_> {
         let granted_by = self.granted_by()?;
         let cascade = revoke && self.take_behavior();
         Ok(Statement::GrantRole(GrantRole { revoke, roles, members, admin, granted_by, cascade }))
+    }
+
+    /// A configuration parameter, with the dots in its name.
+    fn parameter(&mut self) -> Result<String> {
+        let mut name = self.identifier()?;
+        while self.take_token(&Token::Period) {
+            name = format!("{name}.{}", self.identifier()?);
+        }
+        Ok(name)
     }
 
     /// What a privilege is granted on; `None` for kinds of object that do not exist here.
@@ -319,6 +332,10 @@ impl Cursor<'_> {
                 self.skip(1);
                 GrantObjects::Languages(self.list(Self::identifier)?)
             }
+            "parameter" => {
+                self.skip(1);
+                GrantObjects::Parameters(self.list(Self::parameter)?)
+            }
             "type" => {
                 self.skip(1);
                 GrantObjects::Types(self.list(Self::name)?)
@@ -343,12 +360,20 @@ impl Cursor<'_> {
     pub(super) fn alter_default_privileges(&mut self) -> Result<Statement> {
         let (mut roles, mut schemas) = (Vec::new(), Vec::new());
         loop {
-            if self.take_words(&["for", "role"]) || self.take_words(&["for", "user"]) {
+            let position = self.position();
+            let (roles_said, schemas_said) = (!roles.is_empty(), !schemas.is_empty());
+            let is_twice = if self.take_words(&["for", "role"]) || self.take_words(&["for", "user"]) {
                 roles = self.list(Self::role)?;
+                roles_said
             } else if self.take_words(&["in", "schema"]) {
                 schemas = self.list(Self::identifier)?;
+                schemas_said
             } else {
                 break;
+            };
+            if is_twice {
+                let error = SqlError::new(SqlState::SYNTAX_ERROR, "conflicting or redundant options");
+                return Err(error.at(Some(position)));
             }
         }
         let revoke = match self.word_at(0).as_str() {
