@@ -25,7 +25,7 @@ use archipel_sql::types::{Oid, Type};
 use super::copy_batch::{copy_detail, plan_of};
 use super::server_file::Place;
 use super::state::{COPY_CONTEXT, CopyIn, CopySent, references_itself};
-use super::target::{column_positions, decoder_of};
+use super::target::{column_positions, decoder_of, require_converted};
 use crate::run::load::Rows;
 use crate::session::Session;
 use crate::session::protocol::connection::Flow;
@@ -71,7 +71,8 @@ impl Session {
             self.require_writable("COPY FROM")?;
         }
         let options = CopyOptions::read(&copy.options, true)?;
-        let format = CopyFormat::new(&options, true)?;
+        let format = CopyFormat::new(&options, true, self.encoding())?;
+        require_converted(&format, true)?;
         let positions = column_positions(&table, columns)?;
         let binary = format.kind == CopyKind::Binary;
         // PostgreSQL asks the client for rows before it finds that there is no place for them.

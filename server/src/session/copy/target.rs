@@ -8,6 +8,7 @@ use archipel_planner::ddl::check_copied_condition;
 use archipel_sql::ast::{CopyKind, Expression, QualifiedName};
 use archipel_sql::catalog::{Relation, Table, TableKind, TableRef, TriggerEvent};
 use archipel_sql::copy::{BinaryDecoder, CopyDecoder, CopyFormat};
+use archipel_sql::encoding::{Encoding, no_conversion};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -108,6 +109,16 @@ pub(super) fn decoder_of(
         column_positions(table, forced)?;
     }
     CopyDecoder::new(format, &table.name, names.to_vec()).map(|decoder| Decoder::Text(Box::new(decoder)))
+}
+
+/// Refuses an encoding that text is not converted to, or `from`.
+pub(super) fn require_converted(format: &CopyFormat, from: bool) -> Result<()> {
+    let (encoding, binary) = (format.encoding, format.kind == CopyKind::Binary);
+    if encoding.is_servers() || encoding.is_converted() || binary && !from {
+        return Ok(());
+    }
+    let (from, to) = if from { (encoding, Encoding::UTF8) } else { (Encoding::UTF8, encoding) };
+    Err(no_conversion(from, to))
 }
 
 /// Refuses types that have no binary form.

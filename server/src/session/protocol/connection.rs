@@ -35,7 +35,7 @@ use crate::session::transaction::Transaction;
 use crate::session::{Session, role, role_setting};
 use crate::sessions::{NewSession, Secret, SessionEntry};
 use crate::settings::SessionSettings;
-use crate::wire::frame::{Desynchronized, Input, Message};
+use crate::wire::frame::{Desynchronized, Frame, Input, Message};
 use crate::wire::output::{Output, Severity};
 use crate::wire::socket::{Socket, Transport};
 
@@ -265,10 +265,10 @@ impl Session {
             }
         }
         // As long as the greeting: a client that stays idle keeps it.
-        let mut output = Output::default();
+        let mut output = Output::in_encoding(settings.effective().style.encoding);
         output.authentication_ok();
         for (name, value) in settings.effective().reported() {
-            output.parameter_status(name, &value);
+            output.parameter_status(name, &value)?;
         }
         let (process_id, secret) = registered.key();
         output.backend_key_data(process_id, secret);
@@ -321,7 +321,12 @@ impl Session {
             match input.frame() {
                 Ok(Some((frame, length))) => {
                     let rest = &input.pending()[length..];
-                    let handled_now = match frame.message() {
+                    let encoding = self.encoding();
+                    let recoded = if encoding.is_servers() { Ok(None) } else { frame.recoded(encoding) };
+                    let body = recoded.as_ref().ok().and_then(Option::as_deref).unwrap_or(frame.body);
+                    let message = Frame { body, ..frame }.message();
+                    let message = recoded.as_ref().map_err(Clone::clone).and(message);
+                    let handled_now = match message {
                         Ok(message) => AssertUnwindSafe(self.message(message, rest)).catch_unwind().await,
                         Err(error) => Ok(self.malformed(frame.kind, &error).await),
                     };
@@ -366,6 +371,9 @@ impl Session {
             if self.has_deliveries() {
                 self.deliver().await;
                 self.flush().await;
+                if self.client_gone.get() {
+                    return Done::Ended;
+                }
             }
             let received = self.receive(input, closing).await;
             self.take_up_settings();
@@ -560,7 +568,7 @@ impl Session {
         if self.has_deliveries() {
             self.deliver().await;
         }
-        if !self.entry().is_terminated() {
+        if !self.entry().is_terminated() && !self.client_gone.get() {
             self.report_changes();
             let status = self.status();
             self.output.ready_for_query(status);

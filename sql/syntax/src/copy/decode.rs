@@ -9,11 +9,15 @@
 use memchr::{memchr, memchr3};
 
 use crate::ast::{CopyHeader, CopyKind};
+use crate::encoding::invalid_utf8;
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::{self, ALLOCATION_MAX};
 
 use super::CopyFormat;
 use super::binary::{MEMORY_CONTEXT, too_large};
+
+/// How many times as many bytes text takes as in its own encoding, at most.
+const TEXT_TIMES: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
@@ -59,6 +63,10 @@ pub struct CopyDecoder {
     finished: bool,
     /// `\.` was seen: what follows is ignored.
     ended: bool,
+    /// Bytes in the data's own encoding that no character is made of yet.
+    unread: Vec<u8>,
+    /// What is wrong with what comes behind `buffer`, told when the lines before it are.
+    unreadable: Option<SqlError>,
     /// The line at hand, and behind it those of its fields that had to be rewritten.
     text: String,
     /// Length of the line in `text`.
@@ -158,6 +166,8 @@ impl CopyDecoder {
             line: 0,
             finished: false,
             ended: false,
+            unread: Vec::new(),
+            unreadable: None,
             text: String::new(),
             line_end_at: 0,
             scratch: Vec::new(),
@@ -167,7 +177,7 @@ impl CopyDecoder {
 
     /// Takes bytes from the client, cut anywhere. A line has an end before it has a gigabyte.
     pub fn push(&mut self, chunk: &[u8]) -> Result<()> {
-        if self.ended {
+        if self.ended || self.unreadable.is_some() {
             return Ok(());
         }
         let held = self.buffer.len() - self.start;
@@ -181,7 +191,29 @@ impl CopyDecoder {
             self.scanned -= self.start;
             self.start = 0;
         }
-        memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT)
+        if self.format.encoding.is_servers() {
+            return memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT);
+        }
+        let recoded = self.recoded(chunk)?;
+        memory::extend(&mut self.buffer, recoded.as_bytes(), MEMORY_CONTEXT)
+    }
+
+    /// As much as can be read of what comes.
+    fn recoded(&mut self, chunk: &[u8]) -> Result<String> {
+        memory::require(chunk.len().saturating_mul(TEXT_TIMES), MEMORY_CONTEXT)?;
+        let joined;
+        let bytes = if self.unread.is_empty() {
+            chunk
+        } else {
+            joined = [&self.unread[..], chunk].concat();
+            &joined[..]
+        };
+        let mut text = String::new();
+        let decoded = self.format.encoding.decode_into(bytes, &mut text);
+        let unread = bytes[decoded.read..].to_vec();
+        self.unreadable = decoded.error;
+        self.unread = if self.unreadable.is_some() { Vec::new() } else { unread };
+        Ok(text)
     }
 
     /// Whether `\.` has ended the data: nothing behind it counts.
@@ -191,7 +223,12 @@ impl CopyDecoder {
 
     /// Says that no more bytes will come: a last line needs no end of its own.
     pub fn finish(&mut self) {
-        self.finished = true;
+        if self.unread.is_empty() {
+            self.finished = self.unreadable.is_none();
+            return;
+        }
+        let cut = std::mem::take(&mut self.unread);
+        self.unreadable = self.format.encoding.decode(&cut).err();
     }
 
     /// The CONTEXT of an error between rows: the line that would come next.
@@ -227,6 +264,10 @@ impl CopyDecoder {
         let csv = self.format.kind == CopyKind::Csv;
         let searched = self.scanned;
         let Some((end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
+            if let Some(error) = self.unreadable.take().filter(|_| !self.ended) {
+                self.line += 1;
+                return Err(self.with_context(error, None));
+            }
             return self.check_unfinished(searched);
         };
         self.line += 1;
@@ -241,7 +282,7 @@ impl CopyDecoder {
             return Err(self.broken("end-of-copy marker corrupt"));
         }
         let Ok(line) = checked(&self.buffer[from..end]) else {
-            return Err(self.bad_bytes(&self.buffer[from..end]));
+            return Err(self.bad_bytes(&self.buffer[from..]));
         };
         self.text.clear();
         memory::check(line.len())?;
@@ -570,19 +611,9 @@ impl CopyDecoder {
 
     // -- errors
 
-    /// What is wrong with bytes that are no text.
+    /// What is wrong with bytes that do not begin with text.
     fn bad_bytes(&self, bytes: &[u8]) -> SqlError {
-        let bad = match std::str::from_utf8(bytes) {
-            Ok(_) => &[0],
-            Err(error) => {
-                let from = error.valid_up_to();
-                let length = error.error_len().unwrap_or(bytes.len() - from).clamp(1, 4);
-                &bytes[from..(from + length).min(bytes.len())]
-            }
-        };
-        let shown: Vec<String> = bad.iter().map(|byte| format!("0x{byte:02x}")).collect();
-        let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-        self.with_context(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
+        self.with_context(invalid_utf8(bytes), None)
     }
 
     fn broken(&self, message: &str) -> SqlError {
