@@ -67,6 +67,8 @@ pub struct Effective {
     acting: Option<RoleValue>,
     /// Whether policies filter; if not, a statement that they would affect fails.
     pub row_security: bool,
+    /// `session_replication_role = replica`.
+    pub replica: bool,
     /// Who wins in PL/pgSQL when a name is both a variable and a column.
     pub variable_conflict: Conflict,
     /// The checks of PL/pgSQL that are asked for.
@@ -162,6 +164,7 @@ impl Effective {
             roles: SessionRoles::default(),
             acting: None,
             row_security: true,
+            replica: false,
             variable_conflict: Conflict::Error,
             extra_checks: ExtraChecks::default(),
             style: Arc::default(),
@@ -244,6 +247,7 @@ impl Effective {
             _ => Severity::Debug,
         };
         self.row_security = self.value("row_security") != Some(&Value::Bool(false));
+        self.replica = self.text("session_replication_role") == "replica";
         self.variable_conflict = Conflict::of_setting(&self.text("plpgsql.variable_conflict"));
         self.extra_checks =
             ExtraChecks::of(&self.text("plpgsql.extra_warnings"), &self.text("plpgsql.extra_errors"));

@@ -405,10 +405,10 @@ fn set_triggers(
     heirs: &[TableRef],
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let AlterTableAction::SetTrigger { name, firing } = action else { return Ok(()) };
+    let AlterTableAction::SetTrigger { which, firing } = action else { return Ok(()) };
     let named = |oid: Oid| {
         let trigger = after.triggers.iter().find(|trigger| trigger.oid == oid);
-        trigger.is_some_and(|trigger| name.as_ref().is_none_or(|name| trigger.name == *name))
+        trigger.is_some_and(|trigger| which.has(&trigger.name))
     };
     for heir in heirs {
         let mut changed = (**heir).clone();
