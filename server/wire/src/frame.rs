@@ -1,6 +1,6 @@
 //! Typed messages from the client: a growing input buffer and validated, borrowed views.
 
-use archipel_sql::encoding::{Encoding, utf8};
+use archipel_sql::encoding::utf8;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::memory;
 use archipel_sql::types::Oid;
@@ -307,28 +307,6 @@ impl<'a> Bind<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// The body with its strings in UTF8; `None` if it has none or they are ASCII. Values of parameters stay as
-    /// they are: what they are is their types'.
-    ///
-    /// Errors: 22021, 22P05.
-    pub fn recoded(&self, encoding: Encoding) -> Result<Option<Vec<u8>>, SqlError> {
-        let (skipped, strings) = strings_of(self.kind);
-        let Some((head, mut rest)) = self.body.split_at_checked(skipped) else { return Ok(None) };
-        if strings == 0 || rest.is_ascii() {
-            return Ok(None);
-        }
-        let mut body = head.to_vec();
-        for _ in 0..strings {
-            // What is wrong with the form of a message is found by who reads it.
-            let Some(end) = rest.iter().position(|byte| *byte == 0) else { break };
-            body.extend_from_slice(encoding.decode(&rest[..end])?.as_bytes());
-            body.push(0);
-            rest = &rest[end + 1..];
-        }
-        body.extend_from_slice(rest);
-        Ok(Some(body))
-    }
-
     /// The message in this frame. An error leaves the connection in step: the frame's bounds
     /// are known, only its content is wrong.
     pub fn message(&self) -> Result<Message<'a>, SqlError> {
@@ -376,16 +354,6 @@ impl<'a> Frame<'a> {
             other => return Ok(Message::Unexpected(other)),
         };
         if reader.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
-    }
-}
-
-/// The strings at the front of a message: how many bytes come before them, and how many they are.
-fn strings_of(kind: u8) -> (usize, usize) {
-    match kind {
-        b'Q' | b'E' | b'f' => (0, 1),
-        b'P' | b'B' => (0, 2),
-        b'D' | b'C' => (1, 1),
-        _ => (0, 0),
     }
 }
 
@@ -593,29 +561,6 @@ mod tests {
         assert!(input(&[b'S', 0, 0, 0x40, 0]).frame().is_err());
         assert!(input(&[b'z', 0, 0, 0, 4]).frame().is_err());
         assert!(input(&[b'Q', 0, 0, 0, 9, b'a']).frame().unwrap().is_none());
-    }
-
-    #[test]
-    fn the_strings_of_a_message_are_put_into_utf8_and_nothing_else() {
-        let latin1 = Encoding::named("latin1").unwrap();
-        let mut bind = b"p\xe9\0s\0".to_vec();
-        bind.extend([0, 0, 0, 1, 0, 0, 0, 1, 0xe9, 0, 0]);
-        let body = Frame { kind: b'B', body: &bind }.recoded(latin1).unwrap().unwrap();
-        let Message::Bind(bind) = (Frame { kind: b'B', body: &body }).message().unwrap() else {
-            panic!("not a Bind")
-        };
-        assert_eq!((bind.portal, bind.statement), ("p\u{e9}", "s"));
-        assert_eq!(bind.parameters().collect::<Vec<_>>(), [(Some(&[0xe9][..]), false)]);
-        for (kind, body) in [(b'Q', &b"SELECT 1\0"[..]), (b'd', b"\xe9"), (b'D', b"")] {
-            assert!(Frame { kind, body }.recoded(latin1).unwrap().is_none());
-        }
-        let describe = Frame { kind: b'D', body: b"S\xe9\0" }.recoded(latin1).unwrap();
-        assert_eq!(describe.as_deref(), Some("S\u{e9}\0".as_bytes()));
-        let unended = Frame { kind: b'Q', body: b"\xe9" }.recoded(latin1).unwrap();
-        assert_eq!(unended.as_deref(), Some(&b"\xe9"[..]));
-        let sjis = Encoding::named("sjis").unwrap();
-        let error = Frame { kind: b'Q', body: b"SELECT '\x81'\0" }.recoded(sjis).unwrap_err();
-        assert_eq!(error.message(), "invalid byte sequence for encoding \"SJIS\": 0x81 0x27");
     }
 
     #[test]

@@ -15,9 +15,7 @@ use crate::memory::{self, ALLOCATION_MAX};
 
 use super::CopyFormat;
 use super::binary::{MEMORY_CONTEXT, too_large};
-
-/// How many times as many bytes text takes as in its own encoding, at most.
-const TEXT_TIMES: usize = 3;
+use super::recode::Recoder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
@@ -63,10 +61,8 @@ pub struct CopyDecoder {
     finished: bool,
     /// `\.` was seen: what follows is ignored.
     ended: bool,
-    /// Bytes in the data's own encoding that no character is made of yet.
-    unread: Vec<u8>,
-    /// What is wrong with what comes behind `buffer`, told when the lines before it are.
-    unreadable: Option<SqlError>,
+    /// Makes text of data that is in another encoding.
+    recoder: Option<Recoder>,
     /// The line at hand, and behind it those of its fields that had to be rewritten.
     text: String,
     /// Length of the line in `text`.
@@ -153,6 +149,7 @@ impl CopyDecoder {
         }
         Ok(CopyDecoder {
             header_pending: format.header.is_some(),
+            recoder: Recoder::of(format.encoding),
             format,
             table: table.to_string(),
             columns,
@@ -166,8 +163,6 @@ impl CopyDecoder {
             line: 0,
             finished: false,
             ended: false,
-            unread: Vec::new(),
-            unreadable: None,
             text: String::new(),
             line_end_at: 0,
             scratch: Vec::new(),
@@ -177,7 +172,7 @@ impl CopyDecoder {
 
     /// Takes bytes from the client, cut anywhere. A line has an end before it has a gigabyte.
     pub fn push(&mut self, chunk: &[u8]) -> Result<()> {
-        if self.ended || self.unreadable.is_some() {
+        if self.ended {
             return Ok(());
         }
         let held = self.buffer.len() - self.start;
@@ -191,29 +186,13 @@ impl CopyDecoder {
             self.scanned -= self.start;
             self.start = 0;
         }
-        if self.format.encoding.is_servers() {
-            return memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT);
+        match &mut self.recoder {
+            None => memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT),
+            Some(recoder) => {
+                let text = recoder.push(chunk, MEMORY_CONTEXT)?;
+                memory::extend(&mut self.buffer, text.as_bytes(), MEMORY_CONTEXT)
+            }
         }
-        let recoded = self.recoded(chunk)?;
-        memory::extend(&mut self.buffer, recoded.as_bytes(), MEMORY_CONTEXT)
-    }
-
-    /// As much as can be read of what comes.
-    fn recoded(&mut self, chunk: &[u8]) -> Result<String> {
-        memory::require(chunk.len().saturating_mul(TEXT_TIMES), MEMORY_CONTEXT)?;
-        let joined;
-        let bytes = if self.unread.is_empty() {
-            chunk
-        } else {
-            joined = [&self.unread[..], chunk].concat();
-            &joined[..]
-        };
-        let mut text = String::new();
-        let decoded = self.format.encoding.decode_into(bytes, &mut text);
-        let unread = bytes[decoded.read..].to_vec();
-        self.unreadable = decoded.error;
-        self.unread = if self.unreadable.is_some() { Vec::new() } else { unread };
-        Ok(text)
     }
 
     /// Whether `\.` has ended the data: nothing behind it counts.
@@ -223,12 +202,11 @@ impl CopyDecoder {
 
     /// Says that no more bytes will come: a last line needs no end of its own.
     pub fn finish(&mut self) {
-        if self.unread.is_empty() {
-            self.finished = self.unreadable.is_none();
-            return;
+        if let Some(recoder) = &mut self.recoder {
+            recoder.finish();
         }
-        let cut = std::mem::take(&mut self.unread);
-        self.unreadable = self.format.encoding.decode(&cut).err();
+        // A line that ends in what cannot be read is none.
+        self.finished = !self.recoder.as_ref().is_some_and(Recoder::has_failed);
     }
 
     /// The CONTEXT of an error between rows: the line that would come next.
@@ -264,10 +242,6 @@ impl CopyDecoder {
         let csv = self.format.kind == CopyKind::Csv;
         let searched = self.scanned;
         let Some((end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
-            if let Some(error) = self.unreadable.take().filter(|_| !self.ended) {
-                self.line += 1;
-                return Err(self.with_context(error, None));
-            }
             return self.check_unfinished(searched);
         };
         self.line += 1;
@@ -293,6 +267,10 @@ impl CopyDecoder {
 
     /// There is no line yet. One that can be no text is refused here: it may never end (`/dev/zero`).
     fn check_unfinished(&mut self, searched: usize) -> Result<bool> {
+        if let Some(error) = self.recoder.as_mut().and_then(Recoder::take_error) {
+            self.line += 1;
+            return Err(self.with_context(error, None));
+        }
         let Some(zero) = memchr(0, &self.buffer[searched..]) else { return Ok(false) };
         self.line += 1;
         let error = self.bad_bytes(&self.buffer[self.start..=searched + zero]);

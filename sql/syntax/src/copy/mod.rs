@@ -2,6 +2,7 @@
 //!
 //! - [`options`] what the options say; this file: checked and completed, [`CopyFormat`]
 //! - [`decode`]  [`CopyDecoder`]: bytes of text or CSV as they come from the client to rows of fields
+//! - [`recode`]  data in another encoding to text, before it is cut into lines
 //! - [`encode`]  [`CopyEncoder`]: rows of fields to bytes
 //! - [`binary`]  [`BinaryDecoder`]: the same of the binary form; what comes before and behind its rows
 
@@ -9,6 +10,7 @@ pub mod binary;
 pub mod decode;
 pub mod encode;
 pub mod options;
+mod recode;
 
 pub use binary::{BinaryDecoder, BinaryRow};
 pub use decode::{CopyDecoder, CopyRow, shorten};

@@ -58,9 +58,10 @@ impl Conversion {
             scalar += recorded.number();
             let code = recorded.number();
             let Some(character) = char::from_u32(scalar) else { continue };
-            match code {
-                0 => drop(conversion.written.remove(&character)),
-                code => drop(conversion.written.insert(character, code)),
+            if code == 0 {
+                conversion.written.remove(&character);
+            } else {
+                conversion.written.insert(character, code);
             }
         }
         for _ in 0..recorded.number() {

@@ -49,9 +49,11 @@ impl Encoding {
         let mut read = 0;
         while let Some(rest) = bytes.get(read..).filter(|rest| !rest.is_empty()) {
             let plain = rest.iter().position(|byte| !(1..=0x7f).contains(byte)).unwrap_or(rest.len());
-            if plain > 0 {
-                text.extend(rest[..plain].iter().map(|byte| char::from(*byte)));
-                read += plain;
+            if let Ok(plain) = std::str::from_utf8(&rest[..plain])
+                && !plain.is_empty()
+            {
+                text.push_str(plain);
+                read += plain.len();
                 continue;
             }
             let Some(length) = form.character(rest) else {
