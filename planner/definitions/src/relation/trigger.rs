@@ -374,10 +374,7 @@ pub(crate) fn set_firing(
             let message = format!("permission denied: \"RI_ConstraintTrigger_{side}_{key}\" is a system trigger");
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
-        table.silenced_keys = match firing {
-            TriggerFiring::Never => keys.into_iter().map(|(key, _)| key).collect(),
-            _ => Vec::new(),
-        };
+        silence_keys(&mut table, firing, work);
     }
     for trigger in &mut table.triggers {
         if which.has(&trigger.name) {
@@ -386,6 +383,14 @@ pub(crate) fn set_firing(
     }
     finish(table, work);
     Ok(())
+}
+
+/// Has the foreign keys of a table looked at on its side, or not.
+pub(crate) fn silence_keys(table: &mut Table, firing: TriggerFiring, work: &Work<'_>) {
+    table.silenced_keys = match firing {
+        TriggerFiring::Never => keys_with_triggers(table, work).into_iter().map(|(key, _)| key).collect(),
+        _ => Vec::new(),
+    };
 }
 
 /// The foreign keys that a table has triggers for, and on which side it is: `c`, of the rows that
