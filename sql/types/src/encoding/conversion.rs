@@ -29,7 +29,7 @@ impl Conversion {
         MADE[encoding.0 as usize].get_or_init(make).as_ref()
     }
 
-    fn read_from(recorded: &[u8]) -> Conversion {
+    fn read_from(recorded: &'static [u8]) -> Conversion {
         let mut recorded = Recorded(recorded);
         let mut conversion = Conversion::default();
         let (mut code, mut scalar) = (0_u32, 0_u32);

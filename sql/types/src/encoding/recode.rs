@@ -165,7 +165,7 @@ impl Encoding {
     }
 }
 
-/// The character sets that PostgreSQL converts between without UTF8.
+/// The character sets that PostgreSQL converts between without UTF8, by tables of their own.
 const DIRECT: [&[&str]; 5] = [
     &["KOI8R", "WIN1251", "WIN866", "ISO_8859_5"],
     &["LATIN2", "WIN1250"],
@@ -177,7 +177,7 @@ const DIRECT: [&[&str]; 5] = [
 /// Bytes of one character set in another (`convert`).
 ///
 /// Errors: 22021 for bytes that are no characters of `from`, whatever is wrong before them; 22P05; 42883
-/// where PostgreSQL has no conversion.
+/// where PostgreSQL has no conversion, 0A000 where it has one that is not by way of UTF8.
 pub fn convert(bytes: &[u8], from: Encoding, to: Encoding) -> Result<Vec<u8>> {
     from.characters(bytes)?;
     if from == to || to == Encoding::SQL_ASCII {
@@ -187,28 +187,19 @@ pub fn convert(bytes: &[u8], from: Encoding, to: Encoding) -> Result<Vec<u8>> {
         to.characters(bytes)?;
         return Ok(bytes.to_vec());
     }
-    let is_direct = || DIRECT.iter().any(|of| of.contains(&from.name()) && of.contains(&to.name()));
-    let is_known = |encoding: Encoding| encoding == Encoding::UTF8 || encoding.is_converted();
-    let of_utf8 = from == Encoding::UTF8 || to == Encoding::UTF8;
-    if !is_known(from) || !is_known(to) || !(of_utf8 || is_direct()) {
-        return Err(no_conversion(from, to));
-    }
-    let mut out = Vec::new();
-    if of_utf8 {
+    let is_of_utf8 = |encoding: Encoding| encoding == Encoding::UTF8 || encoding.is_converted();
+    let by_utf8 = from == Encoding::UTF8 || to == Encoding::UTF8;
+    if by_utf8 && is_of_utf8(from) && is_of_utf8(to) {
+        let mut out = Vec::new();
         to.encode(&from.decode(bytes)?, &mut out)?;
         return Ok(out);
     }
-    // Character by character, for an error to tell it as `from` has it.
-    let form = Form::of(from);
-    let mut at = 0;
-    while at < bytes.len() {
-        let length = form.character(&bytes[at..]).ok_or_else(|| invalid(from, &bytes[at..]))?;
-        let character = &bytes[at..at + length];
-        let known = from.decode(character).and_then(|text| to.encode(&text, &mut out));
-        known.map_err(|_| untranslatable(from, to, character))?;
-        at += length;
+    if DIRECT.iter().any(|of| of.contains(&from.name()) && of.contains(&to.name())) {
+        let (from, to) = (from.name(), to.name());
+        return Err(SqlError::unsupported(format_args!("conversion from {from} to {to}"))
+            .with_hint("Convert to UTF8 first, and from there."));
     }
-    Ok(out)
+    Err(no_conversion(from, to))
 }
 
 /// 42883: text is not converted between these.

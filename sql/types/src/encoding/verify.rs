@@ -10,8 +10,8 @@ pub(super) enum Form {
     Utf8,
     /// EUC_JP and EUC_JIS_2004: half-width kana behind 0x8e, three bytes behind 0x8f.
     EucJapanese,
-    /// EUC_CN and EUC_KR.
-    EucPlain,
+    EucChinese,
+    EucKorean,
     /// EUC_TW: four bytes behind 0x8e.
     EucTaiwanese,
     Mule,
@@ -31,6 +31,9 @@ fn is_euc(byte: u8) -> bool {
     (0xa1..=0xfe).contains(&byte)
 }
 
+/// What PostgreSQL takes for invalid in every character set but UTF8, to mark text by it that is not valid.
+const NEVER_VALID: &[u8] = &[0x8d, b' '];
+
 const SS2: u8 = 0x8e;
 const SS3: u8 = 0x8f;
 
@@ -39,7 +42,8 @@ impl Form {
         match encoding.name() {
             "UTF8" => Form::Utf8,
             "EUC_JP" | "EUC_JIS_2004" => Form::EucJapanese,
-            "EUC_CN" | "EUC_KR" => Form::EucPlain,
+            "EUC_CN" => Form::EucChinese,
+            "EUC_KR" => Form::EucKorean,
             "EUC_TW" => Form::EucTaiwanese,
             "MULE_INTERNAL" => Form::Mule,
             "SJIS" | "SHIFT_JIS_2004" => Form::ShiftJis,
@@ -65,13 +69,12 @@ impl Form {
                 0xf0..=0xf7 => 4,
                 _ => 1,
             },
-            Form::EucJapanese | Form::EucPlain | Form::Johab => {
-                if first == SS3 {
-                    3
-                } else {
-                    2
-                }
-            }
+            Form::EucJapanese | Form::EucKorean | Form::Johab if first == SS3 => 3,
+            Form::EucJapanese | Form::EucKorean | Form::Johab => 2,
+            Form::EucChinese => match first {
+                SS2 | SS3 => 3,
+                _ => 2,
+            },
             Form::EucTaiwanese => match first {
                 SS2 => 4,
                 SS3 => 3,
@@ -107,7 +110,7 @@ impl Form {
                 SS3 => rest.iter().all(|byte| is_euc(*byte)),
                 first => is_euc(first) && is_euc(rest[0]),
             },
-            Form::EucPlain => length == 2 && is_euc(*first) && is_euc(rest[0]),
+            Form::EucChinese | Form::EucKorean => length == 2 && is_euc(*first) && is_euc(rest[0]),
             Form::EucTaiwanese => match *first {
                 SS2 => (0xa1..=0xa7).contains(&rest[0]) && is_euc(rest[1]) && is_euc(rest[2]),
                 SS3 => false,
@@ -119,7 +122,7 @@ impl Form {
                     || matches!(first, 0x81..=0x9f | 0xe0..=0xfc)
                         && matches!(rest[0], 0x40..=0x7e | 0x80..=0xfc)
             }
-            Form::Double => rest[0] != 0,
+            Form::Double => rest[0] != 0 && character != NEVER_VALID,
             Form::Gb18030 => {
                 (0x81..=0xfe).contains(first)
                     && match rest {
