@@ -10,6 +10,7 @@ use archipel_engine::Stop;
 use archipel_planner::bound::OutputColumn;
 use archipel_planner::native::{ExecResult, RowSink};
 use archipel_sql::datum::Datum;
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::function::length::check_buffer;
@@ -74,8 +75,8 @@ pub fn decode_parameter(
         return io::binary_in(bytes, ty, context).map_err(|error| located(io::placed(error, place)));
     }
     // There is no text to tell of one that is none.
-    let text = message::utf8(bytes).map_err(|error| located_at(error, ""))?;
-    io::text_in(text, ty, context).map_err(located)
+    let text = context.style().encoding.decode(bytes).map_err(|error| located_at(error, ""))?;
+    io::text_in(&text, ty, context).map_err(located)
 }
 
 /// `fmt::Write` into a byte buffer.
@@ -93,6 +94,8 @@ impl fmt::Write for Text<'_> {
 pub struct RowEncoder {
     pub columns: Arc<[OutputColumn]>,
     pub formats: Formats,
+    /// What the client reads text in.
+    pub encoding: Encoding,
 }
 
 /// Beyond this the rows of one statement are refused rather than let the server run out of
@@ -120,7 +123,8 @@ fn make_room(out: &mut Vec<u8>) -> Result<()> {
 }
 
 impl RowEncoder {
-    /// Appends one DataRow message; nothing of one that is too long.
+    /// Appends one DataRow message; nothing of one that is too long, or that the client's encoding does not
+    /// have.
     pub fn encode(&self, row: &[Datum], context: &FunctionContext<'_>, out: &mut Vec<u8>) -> Result<()> {
         let start = out.len();
         out.extend_from_slice(b"D\0\0\0\0");
@@ -138,16 +142,19 @@ impl RowEncoder {
                     out.truncate(start);
                     return Err(error);
                 }
-                io::binary_out(datum, column.ty, context, out);
+                whole = io::binary_out(datum, column.ty, context, out);
                 // One of many values that was given up is not whole.
                 if matches!(datum, Datum::Array(_) | Datum::Record(_)) {
-                    whole = interrupt::check();
+                    whole = whole.and_then(|()| interrupt::check());
                 }
             } else {
                 let written = io::text_out(datum, column.ty, context, &mut Text(out));
                 if written.is_err() {
                     out.truncate(start);
                     return Err(io::text_too_long());
+                }
+                if !self.encoding.is_servers() {
+                    whole = self.encoding.encode_end(out, at + 4);
                 }
             }
             let length = out.len() - at - 4;
@@ -182,10 +189,16 @@ impl RowsTo {
         matches!(self, RowsTo::Copy(rows) if rows.is_binary())
     }
 
-    /// To the client in these formats, if the statement answers rows.
-    pub fn client(columns: Option<&Arc<[OutputColumn]>>, formats: &Formats) -> RowsTo {
+    /// To the client in these formats and its encoding, if the statement answers rows.
+    pub fn client(
+        columns: Option<&Arc<[OutputColumn]>>,
+        formats: &Formats,
+        encoding: Encoding,
+    ) -> RowsTo {
         match columns {
-            Some(columns) => RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone() }),
+            Some(columns) => {
+                RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone(), encoding })
+            }
             None => RowsTo::Nowhere,
         }
     }

@@ -244,8 +244,8 @@ impl Invocation<'_, '_> {
         Ok(ControlFlow::Continue(Datum::Record(left)))
     }
 
-    /// Fires one trigger, or goes on with it: answers the row that it leaves, or NULL; nothing if its
-    /// condition does not hold. `tables` are the new rows, or the old ones, where it names them.
+    /// Fires one trigger, or goes on with it: answers the row that it leaves, or NULL; nothing if it is not
+    /// for this session or its condition does not hold. `tables` are the new rows, or the old ones, where it names them.
     fn fire(
         &mut self,
         ctx: &mut ExecContext<'_, '_>,
@@ -257,6 +257,9 @@ impl Invocation<'_, '_> {
         let mut rows = Waiting(self.resumed_answer().unwrap_or_default());
         let function: Arc<dyn CompiledRoutine> = trigger.function.clone();
         let (program, paused) = self.program_of_call(&function, site)?;
+        if paused.is_none() && !trigger.fires_in.session(ctx.functions.session.is_replica()) {
+            return Ok(ControlFlow::Continue(None));
+        }
         if let (None, Some(condition)) = (&paused, &trigger.condition) {
             let mut wanted = Waiting::default();
             self.query(ctx, text, site, |ctx| condition.call(ctx, &rows_given, &mut wanted))?;

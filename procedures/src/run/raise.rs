@@ -2,6 +2,7 @@
 
 use archipel_planner::native::{ExecContext, ExecError, ExecResult, Notice};
 use archipel_sql::datum::Datum;
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::memory;
 
@@ -53,6 +54,11 @@ impl Invocation<'_, '_> {
             Level::Notice => "NOTICE",
             Level::Warning => "WARNING",
         };
+        let encoding = ctx.functions.style().encoding;
+        if !encoding.is_servers() && is_heard(ctx, severity) {
+            // What cannot be sent fails here, where PostgreSQL sends it.
+            require_encodable(encoding, &error)?;
+        }
         if !ctx.borrows || is_heard(ctx, severity) {
             ctx.notice(severity, error, ctx.depth - 1);
             if let Some(notice) = ctx.notices.last_mut() {
@@ -223,6 +229,20 @@ fn option_name(option: RaiseOption) -> &'static str {
         RaiseOption::Table => "TABLE",
         RaiseOption::Schema => "SCHEMA",
     }
+}
+
+/// Refuses a message that the client's encoding does not have.
+#[cold]
+fn require_encodable(encoding: Encoding, error: &SqlError) -> ExecResult<()> {
+    let fields = error.fields();
+    let texts = [&fields.detail, &fields.hint, &fields.schema, &fields.table, &fields.column];
+    let texts = texts.into_iter().chain([&fields.data_type, &fields.constraint]).flatten();
+    let mut encoded = Vec::new();
+    for text in std::iter::once(&fields.message).chain(texts) {
+        encoded.clear();
+        encoding.encode(text, &mut encoded)?;
+    }
+    Ok(())
 }
 
 /// A message of as many bytes is large by itself.

@@ -59,7 +59,7 @@ impl<'s> Exchange<'s> {
 
     /// Sends messages.
     pub async fn send(&self, write: impl FnOnce(&mut Output)) -> Result<(), Failure> {
-        let mut output = Output::from_messages(Vec::new());
+        let mut output = Output::default();
         write(&mut output);
         Ok(self.socket.write_all(output.as_slice()).await?)
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use archipel_planner::bound::OutputColumn;
 use archipel_sql::copy::{CopyEncoder, binary};
 use archipel_sql::datum::Datum;
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::Result;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::function::length::check_buffer;
@@ -25,6 +26,8 @@ pub enum CopyForm {
 pub struct CopyRows {
     pub form: CopyForm,
     pub columns: Arc<[OutputColumn]>,
+    /// What text and CSV are in.
+    pub encoding: Encoding,
 }
 
 impl CopyRows {
@@ -34,15 +37,19 @@ impl CopyRows {
     }
 
     /// Appends what comes before the rows in a message of its own: the line of names, if there is one.
-    pub fn begin(&self, out: &mut Vec<u8>) {
-        let CopyForm::Text(encoder) = &self.form else { return };
+    ///
+    /// Errors: 22P05, and nothing is appended.
+    pub fn begin(&self, out: &mut Vec<u8>) -> Result<()> {
+        let CopyForm::Text(encoder) = &self.form else { return Ok(()) };
         let start = begin_message(out);
         encoder.header(out);
-        if out.len() > start + MESSAGE_HEAD {
+        let encoded = self.encoding.encode_end(out, start + MESSAGE_HEAD);
+        if encoded.is_ok() && out.len() > start + MESSAGE_HEAD {
             end_message(start, out);
         } else {
             out.truncate(start);
         }
+        encoded
     }
 
     /// Appends what comes behind so many rows in binary form.
@@ -97,7 +104,7 @@ impl CopyRows {
             interrupt::steps(out.len() - at)?;
         }
         encoder.end_row(out);
-        Ok(())
+        if self.encoding.is_servers() { Ok(()) } else { self.encoding.encode_end(out, start) }
     }
 
     fn binary(
@@ -131,7 +138,7 @@ fn binary_value(datum: &Datum, ty: Type, context: &FunctionContext<'_>, out: &mu
     written_size::check(datum)?;
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
-    io::binary_out(datum, ty, context, out);
+    io::binary_out(datum, ty, context, out)?;
     // One of many values that was given up is not whole.
     if matches!(datum, Datum::Array(_) | Datum::Record(_)) {
         interrupt::check()?;

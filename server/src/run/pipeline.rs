@@ -18,6 +18,7 @@ use archipel_planner::native::{
 };
 use archipel_planner::route::{RouteInputs, predict};
 use archipel_sql::datum::Datum;
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
 use archipel_sql::interrupt::{Budget, Watch};
@@ -44,8 +45,15 @@ pub struct Step {
 }
 
 impl Step {
-    pub fn new(prepared: Arc<Prepared>, params: Vec<Datum>, formats: Formats, at: usize) -> Step {
-        let rows_to = RowsTo::client(prepared.columns.as_ref(), &formats);
+    /// `encoding` is the client's.
+    pub fn new(
+        prepared: Arc<Prepared>,
+        params: Vec<Datum>,
+        formats: Formats,
+        encoding: Encoding,
+        at: usize,
+    ) -> Step {
+        let rows_to = RowsTo::client(prepared.columns.as_ref(), &formats, encoding);
         Step { prepared, params, formats, at, rows_to }
     }
 }
@@ -173,7 +181,7 @@ impl PipelineRun {
             if ran.is_err() {
                 out.truncate(before);
             }
-            self.out = Output::from_messages(out);
+            self.out.restore(out);
             self.out.rows_complete(prepared.tag, ran?);
         }
         self.out.append(&self.replies[from..]);

@@ -84,7 +84,7 @@ impl Session {
             catalog: RefCell::new(belongings.database.catalog.current()),
             database: belongings.database,
             settings: belongings.settings,
-            output: Output::default(),
+            output: Output::in_encoding(told_settings.style.encoding),
             replies,
             depends_on: Epoch(0),
             transaction: Transaction::default(),

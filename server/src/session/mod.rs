@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use archipel_engine::id::Epoch;
 use archipel_planner::native::cursor::Cursors;
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::SqlError;
 use archipel_sql::stack;
 use rustc_hash::FxHashMap;
@@ -151,6 +152,11 @@ impl Session {
         }
     }
 
+    /// What the client reads and writes text in.
+    pub(crate) fn encoding(&self) -> Encoding {
+        self.settings.effective().style.encoding
+    }
+
     /// The status ReadyForQuery tells.
     fn status(&self) -> Status {
         self.transaction.status()
@@ -237,8 +243,10 @@ impl Session {
         }
         let told = std::mem::replace(&mut self.told_settings, now.clone());
         for ((name, value), (_, old)) in now.reported().zip(told.reported()) {
-            if value != old {
-                self.output.parameter_status(name, &value);
+            if value != old
+                && let Err(untranslatable) = self.output.parameter_status(name, &value)
+            {
+                self.output.report(Severity::Error, &untranslatable);
             }
         }
     }
@@ -253,6 +261,7 @@ impl Session {
         let result = change(&mut self.settings);
         if !Arc::ptr_eq(&before, self.settings.effective()) {
             stack::set_depth(self.settings.effective().stack_depth_kb);
+            self.output.set_encoding(self.encoding());
             self.host = None;
         }
         result

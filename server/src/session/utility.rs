@@ -127,7 +127,8 @@ impl Session {
             Statement::Show(_) | Statement::Explain(_) => {
                 let rows = self.utility_rows(statement, prepared, params, alone).await?;
                 if let Some(columns) = &prepared.columns {
-                    let encoder = RowEncoder { columns: columns.clone(), formats: formats.clone() };
+                    let (columns, formats) = (columns.clone(), formats.clone());
+                    let encoder = RowEncoder { columns, formats, encoding: self.encoding() };
                     self.send_rows(&encoder, &rows)?;
                 }
                 self.output.command_complete(prepared.tag);
@@ -277,7 +278,7 @@ impl Session {
         let context = host.context();
         let mut out = self.output.take();
         let encoded = rows.iter().try_for_each(|row| encoder.encode(row, &context, &mut out));
-        self.output = crate::wire::output::Output::from_messages(out);
+        self.output.restore(out);
         encoded
     }
 
@@ -295,7 +296,7 @@ impl Session {
         let encoded = places
             .iter()
             .try_for_each(|place| encoder.encode(&cursor.row(*place)[..visible], &context, &mut out));
-        self.output = crate::wire::output::Output::from_messages(out);
+        self.output.restore(out);
         encoded
     }
 

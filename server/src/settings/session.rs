@@ -17,13 +17,14 @@ use archipel_procedures::plpgsql::ast::Conflict;
 use archipel_sql::ast::IsolationLevel;
 use archipel_sql::catalog::SessionRoles;
 use archipel_sql::catalog::names::path_with_temporary;
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ExtraChecks;
 use archipel_sql::stack::{DEPTH_DEFAULT_KB, DEPTH_MAX_KB};
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Quoting, Style};
 
 use self::names::{custom_value, known_setting, named_for_good};
-use self::words::{DATE_STYLE_DEFAULT, date_style, time_zone};
+use self::words::{DATE_STYLE_DEFAULT, client_encoding, date_style, time_zone};
 use super::foreign;
 use super::identifiers::split_identifiers;
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
@@ -67,6 +68,8 @@ pub struct Effective {
     acting: Option<RoleValue>,
     /// Whether policies filter; if not, a statement that they would affect fails.
     pub row_security: bool,
+    /// `session_replication_role = replica`.
+    pub replica: bool,
     /// Who wins in PL/pgSQL when a name is both a variable and a column.
     pub variable_conflict: Conflict,
     /// The checks of PL/pgSQL that are asked for.
@@ -169,6 +172,7 @@ impl Effective {
             roles: SessionRoles::default(),
             acting: None,
             row_security: true,
+            replica: false,
             variable_conflict: Conflict::Error,
             extra_checks: ExtraChecks::default(),
             style: Arc::default(),
@@ -251,6 +255,7 @@ impl Effective {
             _ => Severity::Debug,
         };
         self.row_security = self.value("row_security") != Some(&Value::Bool(false));
+        self.replica = self.text("session_replication_role") == "replica";
         self.variable_conflict = Conflict::of_setting(&self.text("plpgsql.variable_conflict"));
         self.extra_checks =
             ExtraChecks::of(&self.text("plpgsql.extra_warnings"), &self.text("plpgsql.extra_errors"));
@@ -288,6 +293,8 @@ impl Effective {
                 Some("on") => Quoting::All,
                 _ => Quoting::WhereNeeded,
             },
+            // It has been looked up when it was set.
+            encoding: Encoding::named(&self.text("client_encoding")).unwrap_or_default(),
         }
     }
 
@@ -367,17 +374,7 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
         )
     };
     match setting.name {
-        "client_encoding" => {
-            match text.to_ascii_lowercase().replace(['-', '_'], "").trim_matches(['"', '\'']) {
-                "utf8" | "unicode" => Ok(Value::Text("UTF8".into())),
-                "sqlascii" => Ok(Value::Text("SQL_ASCII".into())),
-                "latin1" | "iso88591" | "win1252" | "latin9" => {
-                    Err(SqlError::unsupported(format_args!("client encoding \"{text}\""))
-                        .with_hint("Text is UTF8; set the client's encoding to UTF8."))
-                }
-                _ => Err(invalid()),
-            }
-        }
+        "client_encoding" => client_encoding(text, invalid),
         "DateStyle" => date_style(text, DATE_STYLE_DEFAULT).map(Value::Text).ok_or_else(invalid),
         "plpgsql.extra_errors" | "plpgsql.extra_warnings" => {
             ExtraChecks::require_valid(setting.name, text)?;

@@ -1,7 +1,7 @@
 //! The PostgreSQL frontend/backend protocol, version 3.0 (PostgreSQL 15, chapter 55).
 //!
 //! - [`frame`]   bytes from a client to messages: bounds are checked before anything is read; [`message`] what is
-//!   in them
+//!   in them, [`recode`] of clients that speak another encoding
 //! - [`startup`] the untyped packets that open a connection
 //! - [`socket`]  a connection, over TCP or a Unix socket alike, encrypted or not
 //! - [`tls`]     its encryption, and what is known of it
@@ -17,6 +17,7 @@
 pub mod frame;
 pub mod message;
 pub mod output;
+mod recode;
 pub mod socket;
 pub mod startup;
 pub mod tls;

@@ -1,5 +1,6 @@
 //! Typed messages from the client: validated, borrowed views of what a frame holds.
 
+use archipel_sql::encoding::utf8;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -302,23 +303,6 @@ impl<'a> Reader<'a> {
         bind.result_formats.check()?;
         if self.0.is_empty() { Ok(()) } else { Err(violation("invalid message format")) }
     }
-}
-
-/// Client text as UTF-8, or PostgreSQL's 22021 naming the first bad sequence.
-pub fn utf8(bytes: &[u8]) -> Result<&str, SqlError> {
-    let invalid = |bad: &[u8]| {
-        let shown: Vec<String> = bad.iter().take(4).map(|byte| format!("0x{byte:02x}")).collect();
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
-        )
-    };
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let start = error.valid_up_to();
-        let length = error.error_len().unwrap_or(bytes.len() - start).max(1);
-        invalid(&bytes[start..start + length])
-    })?;
-    if bytes.contains(&0) { Err(invalid(&[0])) } else { Ok(text) }
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 
 use std::io::Write as _;
 
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::SqlError;
 use bytes::BytesMut;
 use pgwire::messages::copy::{CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::ParameterDescription;
-use pgwire::messages::response::{ErrorResponse, NoticeResponse};
-use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
+use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
 
 /// How bad an ErrorResponse or NoticeResponse is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,16 +67,28 @@ pub struct Field<'a> {
 #[derive(Default)]
 pub struct Output {
     bytes: Vec<u8>,
+    /// What the client reads text in.
+    encoding: Encoding,
 }
 
 impl Output {
     pub fn new() -> Output {
-        Output { bytes: Vec::with_capacity(8 * 1024) }
+        Output { bytes: Vec::with_capacity(8 * 1024), encoding: Encoding::UTF8 }
     }
 
-    /// A buffer that holds whole messages already.
-    pub fn from_messages(bytes: Vec<u8>) -> Output {
-        Output { bytes }
+    /// A buffer for a client that reads text in this encoding.
+    pub fn in_encoding(encoding: Encoding) -> Output {
+        Output { bytes: Vec::new(), encoding }
+    }
+
+    /// Text that is appended from now on is in this encoding.
+    pub fn set_encoding(&mut self, encoding: Encoding) {
+        self.encoding = encoding;
+    }
+
+    /// Puts whole messages into the place of those that were [taken](Output::take).
+    pub fn restore(&mut self, messages: Vec<u8>) {
+        self.bytes = messages;
     }
 
     pub fn len(&self) -> usize {
@@ -169,15 +181,39 @@ impl Output {
         self.put(&[b'Z', 0, 0, 0, 5, status as u8]);
     }
 
-    /// NotificationResponse.
-    pub fn notification(&mut self, process_id: i32, channel: &str, payload: &str) {
-        self.put(b"A");
-        self.put(&(channel.len() as u32 + payload.len() as u32 + 10).to_be_bytes());
-        self.put(&process_id.to_be_bytes());
-        for text in [channel, payload] {
-            self.put(text.as_bytes());
-            self.put(&[0]);
+    /// A string in the client's encoding, and its end.
+    fn put_string(&mut self, text: &str) -> Result<(), SqlError> {
+        self.encoding.encode(text, &mut self.bytes)?;
+        self.put(&[0]);
+        Ok(())
+    }
+
+    /// A message with strings that `write` appends. One that cannot be told to the client (22P05) leaves
+    /// nothing.
+    fn message_of_strings(
+        &mut self,
+        kind: u8,
+        write: impl FnOnce(&mut Output) -> Result<(), SqlError>,
+    ) -> Result<(), SqlError> {
+        let start = self.bytes.len();
+        self.put(&[kind, 0, 0, 0, 0]);
+        let written = write(self);
+        match written {
+            Ok(()) => self.patch_length(start),
+            Err(_) => self.bytes.truncate(start),
         }
+        written
+    }
+
+    /// NotificationResponse.
+    ///
+    /// Errors: 22P05.
+    pub fn notification(&mut self, process_id: i32, channel: &str, payload: &str) -> Result<(), SqlError> {
+        self.message_of_strings(b'A', |output| {
+            output.put(&process_id.to_be_bytes());
+            output.put_string(channel)?;
+            output.put_string(payload)
+        })
     }
 
     /// CommandComplete with a fixed tag (`CREATE TABLE`).
@@ -294,23 +330,29 @@ impl Output {
 
     /// RowDescription: every query of the simple protocol has one, and most executions of a prepared
     /// one.
-    pub fn row_description<'a>(&mut self, fields: impl Iterator<Item = Field<'a>>) {
+    ///
+    /// Errors: 22P05 for a name.
+    pub fn row_description<'a>(
+        &mut self,
+        fields: impl Iterator<Item = Field<'a>>,
+    ) -> Result<(), SqlError> {
         let start = self.bytes.len();
-        self.put(b"T\0\0\0\0\0\0");
-        let mut count = 0usize;
-        for field in fields {
-            count += 1;
-            self.put(field.name.as_bytes());
-            self.put(&[0]);
-            self.put(&field.table.to_be_bytes());
-            self.put(&field.attribute.to_be_bytes());
-            self.put(&field.type_oid.to_be_bytes());
-            self.put(&field.type_size.to_be_bytes());
-            self.put(&field.typmod.to_be_bytes());
-            self.put(&u16::from(field.binary).to_be_bytes());
-        }
-        self.bytes[start + 5..start + 7].copy_from_slice(&(count as u16).to_be_bytes());
-        self.patch_length(start);
+        self.message_of_strings(b'T', |output| {
+            output.put(&[0, 0]);
+            let mut count = 0usize;
+            for field in fields {
+                count += 1;
+                output.put_string(field.name)?;
+                output.put(&field.table.to_be_bytes());
+                output.put(&field.attribute.to_be_bytes());
+                output.put(&field.type_oid.to_be_bytes());
+                output.put(&field.type_size.to_be_bytes());
+                output.put(&field.typmod.to_be_bytes());
+                output.put(&u16::from(field.binary).to_be_bytes());
+            }
+            output.bytes[start + 5..start + 7].copy_from_slice(&(count as u16).to_be_bytes());
+            Ok(())
+        })
     }
 
     pub fn parameter_description(&mut self, types: impl Iterator<Item = u32>) {
@@ -347,8 +389,14 @@ impl Output {
         self.message(&Authentication::SASLFinal(data.to_owned().into()));
     }
 
-    pub fn parameter_status(&mut self, name: &str, value: &str) {
-        self.message(&ParameterStatus::new(name.to_owned(), value.to_owned()));
+    /// ParameterStatus.
+    ///
+    /// Errors: 22P05.
+    pub fn parameter_status(&mut self, name: &str, value: &str) -> Result<(), SqlError> {
+        self.message_of_strings(b'S', |output| {
+            output.put_string(name)?;
+            output.put_string(value)
+        })
     }
 
     /// BackendKeyData: what a CancelRequest for this session has to say.
@@ -383,18 +431,24 @@ impl Output {
         self.patch_length(start);
     }
 
-    /// An ErrorResponse or, below [`Severity::Error`], a NoticeResponse.
+    /// An ErrorResponse or, below [`Severity::Error`], a NoticeResponse. Where the client's encoding does not
+    /// have what it says, that is told instead, as PostgreSQL does.
     pub fn report(&mut self, severity: Severity, error: &SqlError) {
+        if let Err(untranslatable) = self.try_report(severity, error) {
+            // All of it is ASCII.
+            let _ = self.try_report(severity, &untranslatable);
+        }
+    }
+
+    /// The same, and nothing if the client's encoding does not have what it says.
+    ///
+    /// Errors: 22P05.
+    fn try_report(&mut self, severity: Severity, error: &SqlError) -> Result<(), SqlError> {
         let fields = error.fields();
+        let kind = if severity >= Severity::Error { b'E' } else { b'N' };
         // The protocol's strings end at the first zero byte; all of them together have 31 bits.
         let clean =
             |text: &str| text[..text.floor_char_boundary(REPORT_FIELD_BYTES_MAX)].replace('\0', "\u{fffd}");
-        let mut answer: Vec<(u8, String)> = vec![
-            (b'S', severity.as_str().to_owned()),
-            (b'V', severity.as_str().to_owned()),
-            (b'C', fields.state.as_str().to_owned()),
-            (b'M', clean(&fields.message)),
-        ];
         let optional = [
             (b'D', &fields.detail),
             (b'H', &fields.hint),
@@ -405,23 +459,33 @@ impl Output {
             (b'd', &fields.data_type),
             (b'n', &fields.constraint),
         ];
-        answer
-            .extend(optional.into_iter().filter_map(|(code, value)| Some((code, clean(value.as_deref()?)))));
-        if let Some(position) = fields.position {
-            answer.push((b'P', position.to_string()));
-        }
-        if let Some(routine) = fields.routine {
-            answer.push((b'R', routine.to_owned()));
-        }
-        if let Some((position, query)) = &fields.internal {
-            answer.push((b'p', position.to_string()));
-            answer.push((b'q', clean(query)));
-        }
-        if severity >= Severity::Error {
-            self.message(&ErrorResponse::new(answer));
-        } else {
-            self.message(&NoticeResponse::new(answer));
-        }
+        self.message_of_strings(kind, |output| {
+            let mut put = |code: u8, text: &str| {
+                output.put(&[code]);
+                output.put_string(text)
+            };
+            put(b'S', severity.as_str())?;
+            put(b'V', severity.as_str())?;
+            put(b'C', fields.state.as_str())?;
+            put(b'M', &clean(&fields.message))?;
+            for (code, text) in optional {
+                if let Some(text) = text {
+                    put(code, &clean(text))?;
+                }
+            }
+            if let Some(position) = fields.position {
+                put(b'P', &position.to_string())?;
+            }
+            if let Some(routine) = fields.routine {
+                put(b'R', routine)?;
+            }
+            if let Some((position, query)) = &fields.internal {
+                put(b'p', &position.to_string())?;
+                put(b'q', &clean(query))?;
+            }
+            output.put(&[0]);
+            Ok(())
+        })
     }
 
     pub fn error(&mut self, error: &SqlError) {
@@ -485,7 +549,7 @@ mod tests {
             binary: name == "b",
         };
         let mut output = Output::new();
-        output.row_description(["a", "b"].into_iter().map(field));
+        output.row_description(["a", "b"].into_iter().map(field)).unwrap();
         let column = |name: u8, format: u8| {
             [&[name, 0, 0, 0, 0x40, 0, 0, 2, 0, 0, 0, 23, 0xff, 0xff][..], &[0xff; 4], &[0, format]].concat()
         };
@@ -503,8 +567,24 @@ mod tests {
     #[test]
     fn a_notification_is_framed() {
         let mut output = Output::new();
-        output.notification(258, "c", "xy");
+        output.notification(258, "c", "xy").unwrap();
         assert_eq!(output.as_slice(), b"A\0\0\0\x0d\0\0\x01\x02c\0xy\0");
+    }
+
+    #[test]
+    fn strings_are_in_the_clients_encoding() {
+        let mut output = Output::in_encoding(Encoding::named("latin1").unwrap());
+        output.notification(258, "\u{e9}", "").unwrap();
+        assert_eq!(output.as_slice(), b"A\0\0\0\x0b\0\0\x01\x02\xe9\0\0");
+        assert!(output.notification(258, "c", "\u{20ac}").is_err());
+        assert_eq!(output.len(), 12);
+        output.clear();
+        output.error(&SqlError::new(SqlState::SYNTAX_ERROR, "\u{e9}").with_hint("\u{20ac}"));
+        let text = String::from_utf8(output.take()).unwrap();
+        assert!(text.contains("C22P05\0"), "{text:?}");
+        assert!(!text.contains("42601"), "{text:?}");
+        output.error(&SqlError::new(SqlState::SYNTAX_ERROR, "\u{e9}"));
+        assert!(output.as_slice().windows(3).any(|part| part == b"M\xe9\0"));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The packets that open a connection: they carry a length and a code, but no type byte.
 
+use archipel_sql::encoding::utf8;
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::frame::SMALL_MESSAGE_BYTES_MAX;
-use super::message::utf8;
 
 /// The newest minor version of protocol 3 that is spoken: 3.2 brought longer cancel keys.
 pub const MINOR_VERSION_MAX: u16 = 2;

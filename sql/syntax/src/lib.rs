@@ -8,4 +8,4 @@ pub mod ast;
 pub mod copy;
 pub mod parser;
 
-use archipel_types::{datetime, datum, error, interrupt, memory, stack, style, type_table, types};
+use archipel_types::{datetime, datum, encoding, error, interrupt, memory, stack, style, type_table, types};

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
 
+use crate::encoding::Encoding;
 use crate::keyword::quote_identifier;
 
 /// How dates and times are shown: the first word of DateStyle.
@@ -67,6 +68,8 @@ pub struct Style {
     /// `extra_float_digits`: above zero, the shortest text that reads back exactly.
     pub extra_float_digits: i32,
     pub quoting: Quoting,
+    /// `client_encoding`: what strings in the binary forms of values are in.
+    pub encoding: Encoding,
 }
 
 impl Style {
@@ -87,6 +90,7 @@ impl Default for Style {
             bytea_escape: false,
             extra_float_digits: 1,
             quoting: Quoting::WhereNeeded,
+            encoding: Encoding::UTF8,
         }
     }
 }

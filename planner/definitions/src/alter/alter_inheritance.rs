@@ -2,8 +2,7 @@
 //! refused. ATTACH and DETACH PARTITION are in `attach`.
 
 use archipel_sql::ast::{
-    AlterTableAction, ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOption, Deferrable,
-    TableConstraint, TableConstraintKind,
+    AlterTableAction, ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOption, Deferrable, TableConstraint, TableConstraintKind, WhichTriggers,
 };
 use archipel_sql::catalog::{Check, Object, PartitionKey, PartitionKeyPart, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -15,7 +14,7 @@ use super::column_name::renamed_column;
 use crate::bind::Clause;
 use crate::expression::check as expression;
 use crate::relation::inheritance::{carried, same_condition, same_type};
-use crate::relation::{partition_keys, storage_option};
+use crate::relation::{partition_keys, storage_option, trigger};
 use crate::work;
 use crate::work::change::{column_place, finish};
 use crate::work::{Work, validation};
@@ -405,15 +404,18 @@ fn set_triggers(
     heirs: &[TableRef],
     work: &mut Work<'_>,
 ) -> Result<()> {
-    let AlterTableAction::SetTrigger { name, firing } = action else { return Ok(()) };
+    let AlterTableAction::SetTrigger { which, firing } = action else { return Ok(()) };
     let named = |oid: Oid| {
         let trigger = after.triggers.iter().find(|trigger| trigger.oid == oid);
-        trigger.is_some_and(|trigger| name.as_ref().is_none_or(|name| trigger.name == *name))
+        trigger.is_some_and(|trigger| which.has(&trigger.name))
     };
     for heir in heirs {
         let mut changed = (**heir).clone();
         for trigger in changed.triggers.iter_mut().filter(|t| t.parent.is_some_and(named)) {
             trigger.fire_in(*firing);
+        }
+        if *which == WhichTriggers::All {
+            trigger::silence_keys(&mut changed, *firing, work);
         }
         let before = changed.clone();
         if changed != **heir {

@@ -207,9 +207,7 @@ fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> R
             column::set_type(table, column, (ty, collation.as_ref()), using.as_ref(), work)
         }
         AlterTableAction::Identity { column, change } => column::change_identity(table, column, change, work),
-        AlterTableAction::SetTrigger { name, firing } => {
-            trigger::set_firing(table, name.as_deref(), *firing, work)
-        }
+        AlterTableAction::SetTrigger { which, firing } => trigger::set_firing(table, which, *firing, work),
         AlterTableAction::RowSecurity(on) => {
             policy::set_row_security(table, |security| security.enabled = *on, work)
         }

@@ -1,7 +1,9 @@
 //! Triggers: part of their table. Every change gives the table a new version, so that statements
 //! compiled without them are compiled again.
 
-use archipel_sql::ast::{CreateTrigger, DropTrigger, FiresWhen, QualifiedName, RenameTrigger, TriggerFiring};
+use archipel_sql::ast::{
+    CreateTrigger, DropTrigger, FiresWhen, QualifiedName, RenameTrigger, TriggerFiring, WhichTriggers,
+};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
 use archipel_sql::catalog::{
@@ -346,22 +348,50 @@ pub(crate) fn undefined_trigger(name: &str, table: &Table) -> SqlError {
 /// ENABLE and DISABLE TRIGGER, of one or of all.
 pub(crate) fn set_firing(
     mut table: Table,
-    name: Option<&str>,
+    which: &WhichTriggers,
     firing: TriggerFiring,
     work: &mut Work<'_>,
 ) -> Result<()> {
-    if let Some(name) = name
+    if let WhichTriggers::Named(name) = which
         && table.trigger(name).is_none()
     {
         return Err(undefined_trigger(name, &table));
     }
+    if *which == WhichTriggers::All {
+        let keys = keys_with_triggers(&table, work);
+        if let Some((key, side)) = keys.first().filter(|_| !work.authority().is_superuser()) {
+            let message = format!("permission denied: \"RI_ConstraintTrigger_{side}_{key}\" is a system trigger");
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        silence_keys(&mut table, firing, work);
+    }
     for trigger in &mut table.triggers {
-        if name.is_none_or(|name| trigger.name == name) {
+        if which.has(&trigger.name) {
             trigger.fire_in(firing);
         }
     }
     finish(table, work);
     Ok(())
+}
+
+/// Has the foreign keys of a table looked at on its side, or not.
+pub(crate) fn silence_keys(table: &mut Table, firing: TriggerFiring, work: &Work<'_>) {
+    table.silenced_keys = match firing {
+        TriggerFiring::Never => keys_with_triggers(table, work).into_iter().map(|(key, _)| key).collect(),
+        _ => Vec::new(),
+    };
+}
+
+/// The foreign keys that a table has triggers for, and on which side it is: `c`, of the rows that
+/// reference, or `a`, of those that are referenced.
+fn keys_with_triggers(table: &Table, work: &Work<'_>) -> Vec<(Oid, char)> {
+    let own = table.foreign_keys.iter().map(|key| (key.oid, 'c'));
+    let mut keys: Vec<(Oid, char)> = own.collect();
+    for child in work.catalog.referrers(table.oid) {
+        let over = child.foreign_keys.iter().filter(|key| key.references == table.oid);
+        keys.extend(over.map(|key| (key.oid, 'a')));
+    }
+    keys
 }
 
 /// Before a routine is dropped by name: the triggers that call it, and the columns and indexes

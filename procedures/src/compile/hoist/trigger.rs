@@ -382,6 +382,7 @@ impl Walk<'_, '_> {
                 variables: variables.clone(),
                 condition,
                 named: trigger.transitions(),
+                fires_in: trigger.fires_in(),
             });
         }
         *table = group.without(table);

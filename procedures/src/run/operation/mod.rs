@@ -22,7 +22,7 @@ use archipel_planner::native::prefetch::RowAhead;
 use archipel_planner::native::scalar::SharedExpr;
 use archipel_planner::native::{CompiledRoutine, CompiledStatement};
 use archipel_planner::route::Access;
-use archipel_sql::catalog::RoutineRef;
+use archipel_sql::catalog::{FiresIn, RoutineRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{ResolvedFunction, SessionHost};
@@ -408,6 +408,7 @@ pub struct HoistedTrigger {
     pub condition: Option<Arc<dyn CompiledRoutine>>,
     /// The tables it names: for each, whether its rows are the new ones.
     pub named: Vec<bool>,
+    pub fires_in: FiresIn,
 }
 
 /// Where GET DIAGNOSTICS stores an item: through a scratch register, cast to the variable.

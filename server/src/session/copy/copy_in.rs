@@ -8,6 +8,9 @@
 //! `archipel.atomic_copy`, every COPY is all or nothing: its rows are then uncommitted versions
 //! to the end, at several times the memory and time.
 //!
+//! What is wrong with the form of a row is told when the row comes, and so is a NULL where none may be. Other
+//! constraints are looked at when the batch of the row is written.
+//!
 //! The first batch also shows how the distribution column spreads: its group is split at
 //! quantiles of that sample before anything is inserted, so that the load ends on all
 //! executors.
@@ -24,8 +27,8 @@ use archipel_sql::types::{Oid, Type};
 
 use super::copy_batch::{copy_detail, plan_of};
 use super::server_file::Place;
-use super::state::{COPY_CONTEXT, CopyIn, CopySent, references_itself};
-use super::target::{column_positions, decoder_of};
+use super::state::{COPY_CONTEXT, CopyIn, CopySent, Fill, references_itself};
+use super::target::{column_positions, decoder_of, needed_columns, require_converted};
 use crate::run::load::Rows;
 use crate::session::Session;
 use crate::session::protocol::connection::Flow;
@@ -72,7 +75,8 @@ impl Session {
             self.require_writable("COPY FROM")?;
         }
         let options = CopyOptions::read(&copy.options, true)?;
-        let format = CopyFormat::new(&options, true)?;
+        let format = CopyFormat::new(&options, true, self.encoding())?;
+        require_converted(&format, true)?;
         let positions = column_positions(&table, columns)?;
         let binary = format.kind == CopyKind::Binary;
         // PostgreSQL asks the client for rows before it finds that there is no place for them.
@@ -127,6 +131,7 @@ impl Session {
         let memory_max = self.server.config.integer("max_memory").max(0) as usize;
         let batch_bytes = if is_whole { memory_max } else { FIRST_BATCH_BYTES };
         let references_itself = references_itself(&table);
+        let needed = needed_columns(&table, &positions, filter.is_some());
         let distribution = match table.distribution {
             archipel_sql::catalog::Distribution::Column { column, .. } => {
                 positions.iter().position(|at| *at == usize::from(column))
@@ -151,6 +156,7 @@ impl Session {
             batch_bytes,
             is_whole,
             takes_long: false,
+            needed,
             references_itself,
             unchecked: Vec::new(),
             total: 0,
@@ -353,14 +359,15 @@ impl Session {
             let host = self.host();
             let context = self.context(&host);
             let Some(copy) = &mut self.copy_in else { return Ok(()) };
-            let full = copy.gather(&context)?;
+            let fill = copy.gather(&context)?;
+            let full = fill != Fill::Waits;
             let ends = last && !full;
             // Statement triggers fire for no rows, too.
             let needed = !copy.rows.is_empty() || !copy.unchecked.is_empty() || copy.is_whole;
             if full || (ends && needed) {
                 self.copy_batch(!full).await?;
             }
-            if ends {
+            if ends || fill == Fill::Fails {
                 self.finish_batch().await?;
             }
             if !full {

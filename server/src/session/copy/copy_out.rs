@@ -11,7 +11,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Type;
 
 use super::server_file::Place;
-use super::target::{column_positions, require_binary};
+use super::target::{column_positions, require_binary, require_converted};
 use crate::encode::RowsTo;
 use crate::run::copy_rows::{CopyForm, CopyRows};
 use crate::run::statement::{RowsLeave, Streaming};
@@ -19,7 +19,6 @@ use crate::session::Session;
 use crate::session::execute::analytic::Analytic;
 use crate::session::utility::in_whole;
 use crate::statement::{Body, Prepared, RowPlan};
-use crate::wire::output::Output;
 
 impl Session {
     /// The table of a COPY TO: one with rows of its own.
@@ -71,7 +70,8 @@ impl Session {
             CopyTarget::Table { name, .. } => Some(self.table_to_copy(name)?),
             CopyTarget::Query(_) => None,
         };
-        let format = CopyFormat::new(&CopyOptions::read(&copy.options, false)?, false)?;
+        let format = CopyFormat::new(&CopyOptions::read(&copy.options, false)?, false, self.encoding())?;
+        require_converted(&format, false)?;
         let mut before = "";
         let text: Arc<str> = match (target, &table) {
             (CopyTarget::Query(query), _) => {
@@ -129,7 +129,7 @@ impl Session {
         plan: &Arc<RowPlan>,
         rows: CopyRows,
     ) -> Result<u64> {
-        self.encode_more(|out| rows.begin(out));
+        self.encode_more(|out| rows.begin(out))?;
         let rows_to = RowsTo::Copy(rows);
         let analytic = match self.is_analytic(plan) {
             true => match self.run_analytic(plan, Vec::new(), &rows_to, RowsLeave::Early).await? {
@@ -150,16 +150,20 @@ impl Session {
             }
         };
         if binary {
-            self.encode_more(|out| CopyRows::end(copied, out));
+            self.encode_more(|out| {
+                CopyRows::end(copied, out);
+                Ok(())
+            })?;
         }
         Ok(copied)
     }
 
     /// Appends whole messages to the output.
-    fn encode_more(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+    fn encode_more(&mut self, encode: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
         let mut out = self.output.take();
-        encode(&mut out);
-        self.output = Output::from_messages(out);
+        let encoded = encode(&mut out);
+        self.output.restore(out);
+        encoded
     }
 }
 
@@ -169,7 +173,7 @@ fn rows_of(format: CopyFormat, table: Option<&TableRef>, columns: &Arc<[OutputCo
     if format.kind == CopyKind::Binary {
         let types: Vec<Type> = columns.iter().map(|column| column.ty).collect();
         require_binary(&types, "output")?;
-        return Ok(CopyRows { form: CopyForm::Binary, columns });
+        return Ok(CopyRows { form: CopyForm::Binary, columns, encoding: format.encoding });
     }
     let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
     match (&format.force_quote, table) {
@@ -177,7 +181,8 @@ fn rows_of(format: CopyFormat, table: Option<&TableRef>, columns: &Arc<[OutputCo
         (Some(CopyColumns::Some(forced)), None) => require_columns(forced, &names)?,
         (Some(CopyColumns::All) | None, _) => {}
     }
-    Ok(CopyRows { form: CopyForm::Text(CopyEncoder::new(format, names)?), columns })
+    let encoding = format.encoding;
+    Ok(CopyRows { form: CopyForm::Text(CopyEncoder::new(format, names)?), columns, encoding })
 }
 
 /// Refuses columns that a query does not have, or that are named twice.

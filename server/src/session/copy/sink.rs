@@ -17,7 +17,6 @@ use super::state::{COPY_CONTEXT, CopyTo};
 use super::stop::StopCheck;
 use crate::run::copy_rows::divide;
 use crate::session::Session;
-use crate::wire::output::Output;
 
 /// Pieces underway to the thread that writes.
 const PIECES_UNDERWAY: usize = 2;
@@ -91,7 +90,7 @@ impl Session {
         drop(queue);
         let written = self.outwaited(done).await.unwrap_or_else(|_| Err(failed_by_bug()));
         drop(abandon);
-        self.output = Output::from_messages(messages);
+        self.output.restore(messages);
         match (copied, written) {
             (Ok(rows), written) => written.map(|()| rows),
             (Err(_), Err(error)) if has_ended => Err(error),

@@ -116,6 +116,9 @@ pub(in crate::session) struct CopyIn {
     pub(super) is_whole: bool,
     /// Whether a batch took longer than it may keep a thread: so will those that come.
     pub(super) takes_long: bool,
+    /// Which of the copied columns may not be NULL, where nothing can change that before a row is written;
+    /// otherwise none.
+    pub(super) needed: Vec<bool>,
     /// Whether a row may reference one of a later batch.
     pub(super) references_itself: bool,
     /// Constraints that are checked when all rows are there.
@@ -131,24 +134,29 @@ pub(super) fn references_itself(table: &Table) -> bool {
 }
 
 impl CopyIn {
-    /// Decodes the rows that have come, up to a batch; whether it is full.
-    pub(super) fn gather(&mut self, context: &FunctionContext<'_>) -> Result<bool> {
+    /// Decodes the rows that have come, up to a batch.
+    pub(super) fn gather(&mut self, context: &FunctionContext<'_>) -> Result<Fill> {
         while self.bytes < self.batch_bytes {
             let mut batch = Gathered {
                 rows: &mut self.rows,
                 contexts: &mut self.contexts,
                 first_line: &mut self.first_line,
                 bytes: &mut self.bytes,
+                needed: &self.needed,
+                lacks: false,
             };
             match &mut self.decoder {
                 Decoder::Text(decoder) => match decoder.next_row()? {
                     Some(row) => batch.text_row(&row, &self.types, context)?,
-                    None => return Ok(false),
+                    None => return Ok(Fill::Waits),
                 },
                 Decoder::Binary(decoder) => match decoder.next_row()? {
                     Some(row) => batch.binary_row(&row, &self.types, context)?,
-                    None => return Ok(false),
+                    None => return Ok(Fill::Waits),
                 },
+            }
+            if batch.lacks {
+                return Ok(Fill::Fails);
             }
         }
         if self.is_whole {
@@ -157,8 +165,18 @@ impl CopyIn {
                 error.with_detail("All rows of a COPY are kept until its end where statement triggers fire.")
             );
         }
-        Ok(true)
+        Ok(Fill::Full)
     }
+}
+
+/// How far a batch has been filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fill {
+    /// There are no more rows yet.
+    Waits,
+    Full,
+    /// Its last row cannot be written: nobody need wait for more to hear of it.
+    Fails,
 }
 
 /// The batch that is gathered.
@@ -167,6 +185,9 @@ struct Gathered<'c> {
     contexts: &'c mut Vec<String>,
     first_line: &'c mut u64,
     bytes: &'c mut usize,
+    needed: &'c [bool],
+    /// Whether the row has a NULL where none may be.
+    lacks: bool,
 }
 
 impl Gathered<'_> {
@@ -183,6 +204,11 @@ impl Gathered<'_> {
         Ok(())
     }
 
+    fn null(&mut self, index: usize) -> Datum {
+        self.lacks |= self.needed.get(index).copied().unwrap_or(false);
+        Datum::Null
+    }
+
     fn end_row(&mut self, width: usize) {
         *self.bytes += width * size_of::<Datum>();
         self.rows.end_row();
@@ -192,7 +218,7 @@ impl Gathered<'_> {
         self.begin_row(row.line(), || row.row_context())?;
         for (index, ty) in types.iter().enumerate() {
             let value = match row.field(index)? {
-                None => Datum::Null,
+                None => self.null(index),
                 Some(text) => {
                     *self.bytes += text.len();
                     io::text_in(text, *ty, context).map_err(|error| at(error, || row.context(index)))?
@@ -213,7 +239,7 @@ impl Gathered<'_> {
         self.begin_row(row.line(), || row.row_context())?;
         for (index, ty) in types.iter().enumerate() {
             let value = match row.field(index).map_err(|error| at(error, || row.context(index)))? {
-                None => Datum::Null,
+                None => self.null(index),
                 Some(bytes) => {
                     *self.bytes += bytes.len();
                     io::binary_in(bytes, *ty, context).map_err(|error| at(error, || row.context(index)))?

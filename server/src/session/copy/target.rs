@@ -6,8 +6,9 @@ use archipel_planner::bind::stored_expression;
 use archipel_planner::bound::{BoundExpr, BoundStatement, Rel};
 use archipel_planner::ddl::check_copied_condition;
 use archipel_sql::ast::{CopyKind, Expression, QualifiedName};
-use archipel_sql::catalog::{Relation, Table, TableKind, TableRef, TriggerEvent};
+use archipel_sql::catalog::{Relation, Table, TableKind, TableRef, Trigger, TriggerEvent};
 use archipel_sql::copy::{BinaryDecoder, CopyDecoder, CopyFormat};
+use archipel_sql::encoding::{Encoding, no_conversion};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::{Oid, Type};
 
@@ -110,6 +111,16 @@ pub(super) fn decoder_of(
     CopyDecoder::new(format, &table.name, names.to_vec()).map(|decoder| Decoder::Text(Box::new(decoder)))
 }
 
+/// Refuses an encoding that text is not converted to, or `from`.
+pub(super) fn require_converted(format: &CopyFormat, from: bool) -> Result<()> {
+    let (encoding, binary) = (format.encoding, format.kind == CopyKind::Binary);
+    if encoding.is_servers() || encoding.is_converted() || binary && !from {
+        return Ok(());
+    }
+    let (from, to) = if from { (encoding, Encoding::UTF8) } else { (Encoding::UTF8, encoding) };
+    Err(no_conversion(from, to))
+}
+
 /// Refuses types that have no binary form.
 pub(super) fn require_binary(types: &[Type], direction: &str) -> Result<()> {
     match types.iter().any(|ty| ty.oid == Oid::ACLITEM) {
@@ -119,6 +130,20 @@ pub(super) fn require_binary(types: &[Type], direction: &str) -> Result<()> {
         )),
         false => Ok(()),
     }
+}
+
+/// Which of the copied columns may not be NULL, if every row is written as it comes: no WHERE passes it over, no
+/// trigger changes it.
+pub(super) fn needed_columns(table: &TableRef, positions: &[usize], is_filtered: bool) -> Vec<bool> {
+    let changes = |trigger: &Trigger| trigger.row && trigger.before;
+    if is_filtered
+        || table.kind != TableKind::Table
+        || table.is_partitioned()
+        || table.triggers.iter().any(changes)
+    {
+        return Vec::new();
+    }
+    positions.iter().map(|at| table.columns[*at].not_null).collect()
 }
 
 /// Column numbers of a COPY's column list; all columns without one.

@@ -263,7 +263,8 @@ impl Session {
         let places = self.advance(fetch).await?;
         if !fetch.move_only {
             let cursor = self.cursors.get(&fetch.cursor)?.clone();
-            let encoder = RowEncoder { columns: cursor.columns.clone(), formats: formats.clone() };
+            let (columns, formats) = (cursor.columns.clone(), formats.clone());
+            let encoder = RowEncoder { columns, formats, encoding: self.encoding() };
             self.send_places(&encoder, &cursor, &places)?;
         }
         Ok(places.len() as u64)

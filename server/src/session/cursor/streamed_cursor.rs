@@ -356,7 +356,8 @@ impl Session {
         formats: Option<&Formats>,
     ) -> Result<u64> {
         let columns = self.cursors.get(name)?.columns.clone();
-        let encoder = formats.map(|formats| RowEncoder { columns, formats: formats.clone() });
+        let encoding = self.encoding();
+        let encoder = formats.map(|formats| RowEncoder { columns, formats: formats.clone(), encoding });
         let mut sent = 0;
         loop {
             let left = rows_max.saturating_sub(sent);

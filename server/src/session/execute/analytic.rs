@@ -37,7 +37,6 @@ use crate::server::Server;
 use crate::session::Session;
 use crate::session::host::Host;
 use crate::statement::{Code, RowPlan};
-use crate::wire::output::Output;
 
 /// Batches underway between the analytical threads and the session.
 pub(in crate::session) const BATCHES_UNDERWAY: usize = 4;
@@ -490,7 +489,7 @@ impl Session {
                 Ok(())
             }
         };
-        self.output = Output::from_messages(out);
+        self.output.restore(out);
         taken
     }
 }

@@ -127,12 +127,12 @@ impl Session {
                     self.note_query();
                 }
                 // Its rows are nobody's, but how many there were; its notices come out of the routine.
-                let before = std::mem::take(&mut self.output);
+                let before = self.output.take();
                 let heard = self.overheard.replace(Vec::new());
                 let ran = self.run_within(command).await;
                 self.reshaped = false;
                 rows = Some(self.output.rows_completed());
-                self.output = before;
+                self.output.restore(before);
                 let notices = std::mem::replace(&mut self.overheard, heard).unwrap_or_default();
                 for (severity, notice) in notices {
                     self.notice(severity, &in_context(notice, run));

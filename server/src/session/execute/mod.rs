@@ -42,7 +42,7 @@ use crate::encode::{Formats, RowsTo};
 use crate::run::outdated;
 use crate::run::statement::{LastAttempt, Rerun, RowsLeave, StatementRun, Streaming};
 use crate::statement::{Body, Code, Origin, Prepared, RowPlan};
-use crate::wire::output::{Output, Severity};
+use crate::wire::output::Severity;
 use analytic::Analytic;
 use command::Begun;
 use outcome::Ran;
@@ -184,7 +184,7 @@ impl Session {
         alone: bool,
         leave: RowsLeave,
     ) -> Result<Ran> {
-        let rows_to = RowsTo::client(prepared.columns.as_ref(), formats);
+        let rows_to = RowsTo::client(prepared.columns.as_ref(), formats, self.encoding());
         self.run_rows_to(prepared, plan, params, rows_to, alone, leave).await.map(|(ran, _)| ran)
     }
 
@@ -230,7 +230,7 @@ impl Session {
         run: Box<StatementRun>,
     ) -> Result<(Ran, Vec<Vec<Datum>>)> {
         if let Err(error) = prepared.allowed() {
-            self.output = Output::from_messages(run.out);
+            self.output.restore(run.out);
             return Err(error);
         }
         let (ran, host) = self.run_until_done(prepared, run).await?;
@@ -298,7 +298,7 @@ impl Session {
                 Ok(()) | Err(Stop::Abort) if run.rerun == Some(Rerun::WithRows) && run.error.is_none() => {
                     if let Err(error) = self.complete_cursors(run.cursors_changed.take()).await {
                         run.out.truncate(run.mark);
-                        self.output = Output::from_messages(run.out);
+                        self.output.restore(run.out);
                         return Err(error);
                     }
                     run.cursors = self.cursors.clone();
@@ -363,7 +363,7 @@ impl Session {
             }
         }
         run.out.truncate(run.mark);
-        self.output = Output::from_messages(run.out);
+        self.output.restore(run.out);
         Err(outdated())
     }
 
@@ -400,14 +400,14 @@ impl Session {
         let renewed = renewed.inspect_err(|_| {
             self.reshaped = run.resume.is_none();
             run.out.truncate(run.mark);
-            self.output = Output::from_messages(std::mem::take(&mut run.out));
+            self.output.restore(std::mem::take(&mut run.out));
         })?;
         // Rows that nobody takes may be of any shape.
         let taken = !matches!(run.rows_to, RowsTo::Nowhere) || prepared.columns.is_none();
         if taken && !prepared.answers_as(&renewed) {
             self.reshaped = run.resume.is_none();
             run.out.truncate(run.mark);
-            self.output = Output::from_messages(std::mem::take(&mut run.out));
+            self.output.restore(std::mem::take(&mut run.out));
             return Err(SqlError::changed_result_type());
         }
         if let Body::Rows(plan) = &renewed.body
@@ -429,7 +429,7 @@ impl Session {
     pub(super) fn take_over(&mut self, run: &mut StatementRun, depends_on: Epoch) -> Result<()> {
         run.refused_waits.clear();
         run.out.truncate(run.mark);
-        self.output = Output::from_messages(std::mem::take(&mut run.out));
+        self.output.restore(std::mem::take(&mut run.out));
         self.tell_notices(std::mem::take(&mut run.notices));
         self.depend_on(depends_on);
         self.remember_sequences(&std::mem::take(&mut run.sequences));
@@ -525,11 +525,11 @@ impl Session {
             run.out.truncate(run.mark);
         }
         if run.notices.is_empty() {
-            self.output = Output::from_messages(run.out);
+            self.output.restore(run.out);
         } else {
             // Notices were raised while the routine ran: they come before its result.
             let rows = run.out.split_off(run.mark);
-            self.output = Output::from_messages(run.out);
+            self.output.restore(run.out);
             self.tell_notices(std::mem::take(&mut run.notices));
             self.output.append(&rows);
         }

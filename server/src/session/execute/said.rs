@@ -5,7 +5,6 @@ use archipel_planner::native::Notice;
 
 use crate::run::statement::StatementRun;
 use crate::session::Session;
-use crate::wire::output::Output;
 
 /// How much is said in one piece: some hundred microseconds of writing.
 const SAID_AT_ONCE_BYTES: usize = 256 << 10;
@@ -29,7 +28,7 @@ impl Session {
         self.depend_on(depends_on);
         // Notices were raised while the statement ran: they come before its rows.
         let rows = run.out.split_off(run.mark);
-        self.output = Output::from_messages(std::mem::take(&mut run.out));
+        self.output.restore(std::mem::take(&mut run.out));
         let leaves = self.overheard.is_none() && !self.has_put_off();
         let mut notices = std::mem::take(&mut run.notices).into_iter();
         while !notices.as_slice().is_empty() {

@@ -17,7 +17,6 @@ use crate::run::statement::{StatementRun, Streaming};
 use crate::session::Session;
 use crate::settings::session::Tracked;
 use crate::statement::Code;
-use crate::wire::output::Output;
 
 /// How a run is handed over.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -147,7 +146,7 @@ impl Session {
     ) -> Option<Interactive> {
         // What the statement has said comes before its rows, and what the checks say behind them.
         let rows = run.out.split_off(run.mark);
-        self.output = Output::from_messages(std::mem::take(&mut run.out));
+        self.output.restore(std::mem::take(&mut run.out));
         self.tell_notices(std::mem::take(&mut run.notices));
         run.out = self.output.take();
         run.mark = run.out.len();
@@ -239,7 +238,7 @@ impl Session {
     /// Sends what a run has handed over; refused where the statement has been cancelled.
     async fn pass_on(&mut self, portion: Portion) -> Result<()> {
         self.depend_on(portion.epoch);
-        self.output = Output::from_messages(portion.messages);
+        self.output.restore(portion.messages);
         self.pass_rows_on().await
     }
 

@@ -49,7 +49,12 @@ impl Session {
     }
 
     pub(in crate::session) fn fires_truncate(&mut self, truncate: &Truncate) -> Result<bool> {
-        Ok(self.truncated(truncate)?.tables.iter().any(|table| table.fires(TriggerEvent::Truncate, None)))
+        let replica = self.settings.effective().replica;
+        let fires = |table: &TableRef| {
+            let mut triggers = table.triggers.iter();
+            triggers.any(|trigger| fires_at_truncate(trigger, table, replica))
+        };
+        Ok(self.truncated(truncate)?.tables.iter().any(fires))
     }
 
     pub(in crate::session) async fn truncate_with_triggers(
@@ -159,8 +164,9 @@ impl Session {
 
     async fn fire_truncate(&mut self, tables: &[TableRef], before: bool) -> Result<()> {
         for table in tables {
+            let replica = self.settings.effective().replica;
             let fires = |trigger: &&Trigger| {
-                trigger.before == before && trigger.answers(TriggerEvent::Truncate, table, None)
+                trigger.before == before && fires_at_truncate(trigger, table, replica)
             };
             for trigger in table.triggers.iter().filter(fires) {
                 let rows = [Datum::Null, Datum::Null];
@@ -169,4 +175,9 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Whether a trigger fires in this session when its table is emptied.
+fn fires_at_truncate(trigger: &Trigger, table: &TableRef, replica: bool) -> bool {
+    trigger.fires_in().session(replica) && trigger.answers(TriggerEvent::Truncate, table, None)
 }

@@ -49,6 +49,10 @@ impl SessionHost for Host {
         &self.settings.style
     }
 
+    fn is_replica(&self) -> bool {
+        self.settings.replica
+    }
+
     fn clock(&self) -> Option<i64> {
         Some(crate::clock::now())
     }

@@ -255,10 +255,10 @@ impl Session {
         set_as_asked(&mut settings, &role, &database, parameters)?;
         settings.started();
         // As long as the greeting: a client that stays idle keeps it.
-        let mut output = Output::default();
+        let mut output = Output::in_encoding(settings.effective().style.encoding);
         output.authentication_ok();
         for (name, value) in settings.effective().reported() {
-            output.parameter_status(name, &value);
+            output.parameter_status(name, &value)?;
         }
         let (process_id, secret) = registered.key();
         output.backend_key_data(process_id, secret);
@@ -352,6 +352,9 @@ impl Session {
             if self.has_deliveries() {
                 self.deliver().await;
                 self.flush().await;
+                if self.client_gone.get() {
+                    return Done::Ended;
+                }
             }
             let received = self.receive(input, closing).await;
             self.take_up_settings();
@@ -450,7 +453,7 @@ impl Session {
         if self.has_deliveries() {
             self.deliver().await;
         }
-        if !self.entry().is_terminated() {
+        if !self.entry().is_terminated() && !self.client_gone.get() {
             self.report_changes();
             let status = self.status();
             self.output.ready_for_query(status);

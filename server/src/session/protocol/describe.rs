@@ -2,6 +2,7 @@
 
 use archipel_planner::bound::OutputColumn;
 use archipel_sql::catalog::OF_DOMAIN;
+use archipel_sql::error::Result;
 use archipel_sql::type_table::element_of;
 
 use crate::encode::Formats;
@@ -9,7 +10,8 @@ use crate::session::Session;
 use crate::wire::output::Field;
 
 impl Session {
-    pub(super) fn describe_columns(&mut self, columns: &[OutputColumn], formats: &Formats) {
+    /// Errors: 22P05 for a name that the client's encoding does not have.
+    pub(super) fn describe_columns(&mut self, columns: &[OutputColumn], formats: &Formats) -> Result<()> {
         // Clients are told of no domain (getBaseTypeAndTypmod), though of arrays of one.
         let holds_arrays = |column: &OutputColumn| element_of(column.ty.oid).is_some();
         let any = columns.iter().any(|column| column.source.is_some() && holds_arrays(column));
@@ -28,6 +30,6 @@ impl Session {
             typmod: column.ty.typmod,
             binary: formats.is_binary(index),
         });
-        self.output.row_description(fields);
+        self.output.row_description(fields)
     }
 }

@@ -18,6 +18,10 @@ impl Session {
     /// One message; `rest` is what has come behind it.
     pub(super) async fn frame(&mut self, frame: Frame<'_>, rest: &[u8]) -> Flow {
         stack::set_depth(self.settings.effective().stack_depth_kb);
+        let encoding = self.encoding();
+        let recoded = if encoding.is_servers() { Ok(None) } else { frame.recoded(encoding) };
+        let body = recoded.as_ref().ok().and_then(Option::as_deref).unwrap_or(frame.body);
+        let frame = Frame { body, ..frame };
         if self.copy_in.is_some() {
             let flow = self.copy_message(frame).await;
             self.stop_timer();
@@ -26,7 +30,7 @@ impl Session {
         if self.passes_over(frame.kind) {
             return Flow::Continue;
         }
-        match frame.message() {
+        match recoded.as_ref().map_err(Clone::clone).and(frame.message()) {
             Ok(message) => self.message(message, rest).await,
             Err(error) => {
                 self.malformed(frame.kind, error).await;

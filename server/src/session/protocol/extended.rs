@@ -227,7 +227,7 @@ impl Session {
         self.output.parameter_description(known.told_params().iter().map(|ty| ty.oid.0));
         let prepared = self.current(name).await?;
         match &prepared.columns {
-            Some(columns) => self.describe_columns(columns, &Formats::TEXT),
+            Some(columns) => self.describe_columns(columns, &Formats::TEXT)?,
             None => self.output.no_data(),
         }
         Ok(())
@@ -237,7 +237,7 @@ impl Session {
         let (columns, formats) = self.portal_columns(name)?;
         match columns {
             Some(_) if self.in_failed_transaction() => return Err(failed_transaction()),
-            Some(columns) => self.describe_columns(&columns, &formats),
+            Some(columns) => self.describe_columns(&columns, &formats)?,
             None => self.output.no_data(),
         }
         Ok(())

@@ -16,7 +16,7 @@ use crate::run::statement::RowsLeave;
 use crate::session::Session;
 use crate::statement::Body;
 use crate::statement::prepare::failed_transaction;
-use crate::wire::message::{self, FunctionCall};
+use crate::wire::message::FunctionCall;
 
 impl Session {
     pub(super) async fn function_call(&mut self, call: &FunctionCall<'_>) {
@@ -51,7 +51,9 @@ impl Session {
                             || format!("incorrect binary data format in function argument {}", place + 1);
                         io::placed(error, message)
                     })?,
-                    Some(bytes) => io::text_in(message::utf8(bytes)?, *ty, &context)?,
+                    Some(bytes) => {
+                        io::text_in(&context.style().encoding.decode(bytes)?, *ty, &context)?
+                    }
                 });
             }
         }
@@ -65,10 +67,11 @@ impl Session {
         let context = self.context(&host);
         let write = |out: &mut Vec<u8>| -> Result<()> {
             if call.binary {
-                io::binary_out(&result, ty, &context, out);
-                return Ok(());
+                return io::binary_out(&result, ty, &context, out);
             }
-            io::text_out(&result, ty, &context, &mut Text(out)).map_err(|_| io::text_too_long())
+            let start = out.len();
+            io::text_out(&result, ty, &context, &mut Text(out)).map_err(|_| io::text_too_long())?;
+            context.style().encoding.encode_end(out, start)
         };
         self.output.function_result((!result.is_null()).then_some(write))
     }

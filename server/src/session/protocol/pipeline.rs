@@ -76,8 +76,8 @@ impl Session {
         params: Vec<Datum>,
         formats: Formats,
     ) {
-        let at = self.output.len();
-        self.pipeline.steps.push(Step::new(prepared, params, formats, at));
+        let (at, encoding) = (self.output.len(), self.encoding());
+        self.pipeline.steps.push(Step::new(prepared, params, formats, encoding, at));
     }
 
     /// Whether statements wait for Sync.
@@ -105,7 +105,7 @@ impl Session {
             }
             // Once is enough: it would be told so again, or wait for as long again.
             Err(stop @ (Stop::Cancelled | Stop::LockNotAvailable)) => {
-                self.output = run.into_answers();
+                self.output.restore(run.into_answers().take());
                 self.depend_on(outcome.depends_on);
                 Err(self.stop_error(stop))
             }
@@ -121,8 +121,8 @@ impl Session {
     }
 
     fn finish_together(&mut self, run: PipelineRun, outcome: Outcome, took: Duration) {
-        let PipelineRun { mut steps, out, sequences, .. } = run;
-        self.output = out;
+        let PipelineRun { mut steps, mut out, sequences, .. } = run;
+        self.output.restore(out.take());
         self.depend_on(outcome.depends_on);
         self.remember_sequences(&sequences);
         self.count(|counters| &counters.statements, steps.len() as u64);

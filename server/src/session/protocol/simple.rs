@@ -179,7 +179,7 @@ impl Session {
         let formats = Formats::All { binary: self.fetches_binary(&prepared) };
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
-            self.describe_columns(&columns, &formats);
+            self.describe_columns(&columns, &formats)?;
         }
         self.execute(&prepared, params, &formats, last).await?;
         self.mark_copy_simple();

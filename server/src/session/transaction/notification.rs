@@ -130,7 +130,14 @@ impl Session {
             if !self.memory.listening.lock().contains(&delivery.channel) {
                 continue;
             }
-            self.output.notification(delivery.process_id, &delivery.channel, &delivery.payload);
+            let told =
+                self.output.notification(delivery.process_id, &delivery.channel, &delivery.payload);
+            if let Err(untranslatable) = told {
+                // Between two statements an error has nobody to end but the session, as in PostgreSQL.
+                self.output.report(Severity::Fatal, &untranslatable);
+                self.client_gone.set(true);
+                return;
+            }
             self.depend_on(delivery.epoch);
             drop(delivery);
             if self.output.len() > PORTION_BYTES {

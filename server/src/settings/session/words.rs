@@ -1,5 +1,6 @@
 //! Values of settings that are more than a number or a word of a list.
 
+use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack::DEPTH_MAX_KB;
 
@@ -59,4 +60,19 @@ pub(super) fn time_zone(text: &str) -> Option<String> {
         return Some("UTC".into());
     }
     archipel_sql::datetime::time_zone_name(text)
+}
+
+/// A value of `client_encoding`, as its character set is named. `UNICODE` stays, for drivers that look for it
+/// (check_client_encoding).
+///
+/// Errors: `invalid` for what is no name of one, 0A000 for one that text is not converted to.
+pub(super) fn client_encoding(text: &str, invalid: impl Fn() -> SqlError) -> Result<Value> {
+    let encoding = Encoding::named(text).ok_or_else(&invalid)?;
+    if !encoding.is_servers() && !encoding.is_converted() {
+        let (wanted, own) = (encoding.name(), Encoding::UTF8.name());
+        let message = invalid().message().to_owned();
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message)
+            .with_detail(format!("Conversion between {wanted} and {own} is not supported.")));
+    }
+    Ok(Value::Text(if text == "UNICODE" { text.to_owned() } else { encoding.name().to_owned() }))
 }

@@ -76,7 +76,7 @@ pub use relation::view_definition::View;
 pub use relation::view_reference::{HIDDEN_COLUMN, ViewReference};
 pub use routine::aggregate::{Aggregate, AggregateWay, MovingWay};
 pub use routine::routine_traits::{RoutineTraits, StoredBody};
-pub use routine::trigger_definition::{Trigger, TriggerRole, TriggerTiming};
+pub use routine::trigger_definition::{FiresIn, Trigger, TriggerRole, TriggerTiming};
 pub use shared_state::SharedCatalog;
 pub use snapshot::{Catalog, CatalogMark};
 pub(crate) use user_type::row_type::QuotedTypes;
@@ -108,6 +108,9 @@ pub struct Table {
     /// In the order they fire in: by name.
     #[serde(default)]
     pub triggers: Vec<Trigger>,
+    /// Foreign keys, its own and those that reference it, that DISABLE TRIGGER ALL has silenced on its side.
+    #[serde(default)]
+    pub silenced_keys: Vec<Oid>,
     #[serde(default)]
     pub row_security: RowSecurity,
     pub distribution: Distribution,
@@ -246,6 +249,7 @@ impl Table {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             triggers: Vec::new(),
+            silenced_keys: Vec::new(),
             row_security: RowSecurity::default(),
             distribution: Distribution::None,
             distributed_by: Default::default(),

@@ -378,9 +378,9 @@ pub enum AlterTableAction {
         name: String,
         timing: Deferrable,
     },
-    /// ENABLE and DISABLE TRIGGER; `None`: ALL or USER.
+    /// ENABLE and DISABLE TRIGGER.
     SetTrigger {
-        name: Option<String>,
+        which: WhichTriggers,
         firing: TriggerFiring,
     },
     /// ENABLE and DISABLE ROW LEVEL SECURITY.
@@ -408,11 +408,31 @@ pub enum AlterTableAction {
     Unsupported(String),
 }
 
+/// The triggers of a table that are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhichTriggers {
+    Named(String),
+    /// USER: those that somebody has made.
+    User,
+    /// ALL: those of foreign keys, too.
+    All,
+}
+
+impl WhichTriggers {
+    /// Whether a trigger of this name is one of them.
+    pub fn has(&self, name: &str) -> bool {
+        match self {
+            WhichTriggers::Named(named) => named == name,
+            WhichTriggers::User | WhichTriggers::All => true,
+        }
+    }
+}
+
 /// In which sessions a trigger fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerFiring {
     Never,
-    /// In those that do not apply what another server has done: in all there are.
+    /// In those that do not apply what another server has done.
     Origin,
     /// In the others.
     Replica,

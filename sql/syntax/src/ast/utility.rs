@@ -2,6 +2,7 @@
 
 use super::setting::Set;
 use super::{Expression, QualifiedName, StatementText, TypeName};
+use crate::encoding::Encoding;
 
 /// CALL name(arguments).
 #[derive(Clone, Debug, PartialEq)]
@@ -109,7 +110,7 @@ pub struct CopyOptions {
     pub force_quote: Option<CopyColumns>,
     pub force_not_null: Vec<String>,
     pub force_null: Vec<String>,
-    pub encoding: Option<String>,
+    pub encoding: Option<Encoding>,
     /// What PostgreSQL's file wrapper asks for: other columns than these stay NULL.
     pub convert_selectively: bool,
 }

@@ -9,11 +9,13 @@
 use memchr::{memchr, memchr3};
 
 use crate::ast::{CopyHeader, CopyKind};
+use crate::encoding::invalid_utf8;
 use crate::error::{Result, SqlError, SqlState};
 use crate::memory::{self, ALLOCATION_MAX};
 
 use super::CopyFormat;
 use super::binary::{MEMORY_CONTEXT, too_large};
+use super::recode::Recoder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
@@ -59,6 +61,8 @@ pub struct CopyDecoder {
     finished: bool,
     /// `\.` was seen: what follows is ignored.
     ended: bool,
+    /// Makes text of data that is in another encoding.
+    recoder: Option<Recoder>,
     /// The line at hand, and behind it those of its fields that had to be rewritten.
     text: String,
     /// Length of the line in `text`.
@@ -145,6 +149,7 @@ impl CopyDecoder {
         }
         Ok(CopyDecoder {
             header_pending: format.header.is_some(),
+            recoder: Recoder::of(format.encoding),
             format,
             table: table.to_string(),
             columns,
@@ -181,7 +186,13 @@ impl CopyDecoder {
             self.scanned -= self.start;
             self.start = 0;
         }
-        memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT)
+        match &mut self.recoder {
+            None => memory::extend(&mut self.buffer, chunk, MEMORY_CONTEXT),
+            Some(recoder) => {
+                let text = recoder.push(chunk, MEMORY_CONTEXT)?;
+                memory::extend(&mut self.buffer, text.as_bytes(), MEMORY_CONTEXT)
+            }
+        }
     }
 
     /// Whether `\.` has ended the data: nothing behind it counts.
@@ -191,7 +202,11 @@ impl CopyDecoder {
 
     /// Says that no more bytes will come: a last line needs no end of its own.
     pub fn finish(&mut self) {
-        self.finished = true;
+        if let Some(recoder) = &mut self.recoder {
+            recoder.finish();
+        }
+        // A line that ends in what cannot be read is none.
+        self.finished = !self.recoder.as_ref().is_some_and(Recoder::has_failed);
     }
 
     /// The CONTEXT of an error between rows: the line that would come next.
@@ -241,7 +256,7 @@ impl CopyDecoder {
             return Err(self.broken("end-of-copy marker corrupt"));
         }
         let Ok(line) = checked(&self.buffer[from..end]) else {
-            return Err(self.bad_bytes(&self.buffer[from..end]));
+            return Err(self.bad_bytes(&self.buffer[from..]));
         };
         self.text.clear();
         memory::check(line.len())?;
@@ -252,6 +267,10 @@ impl CopyDecoder {
 
     /// There is no line yet. One that can be no text is refused here: it may never end (`/dev/zero`).
     fn check_unfinished(&mut self, searched: usize) -> Result<bool> {
+        if let Some(error) = self.recoder.as_mut().and_then(Recoder::take_error) {
+            self.line += 1;
+            return Err(self.with_context(error, None));
+        }
         let Some(zero) = memchr(0, &self.buffer[searched..]) else { return Ok(false) };
         self.line += 1;
         let error = self.bad_bytes(&self.buffer[self.start..=searched + zero]);
@@ -570,19 +589,9 @@ impl CopyDecoder {
 
     // -- errors
 
-    /// What is wrong with bytes that are no text.
+    /// What is wrong with bytes that do not begin with text.
     fn bad_bytes(&self, bytes: &[u8]) -> SqlError {
-        let bad = match std::str::from_utf8(bytes) {
-            Ok(_) => &[0],
-            Err(error) => {
-                let from = error.valid_up_to();
-                let length = error.error_len().unwrap_or(bytes.len() - from).clamp(1, 4);
-                &bytes[from..(from + length).min(bytes.len())]
-            }
-        };
-        let shown: Vec<String> = bad.iter().map(|byte| format!("0x{byte:02x}")).collect();
-        let message = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
-        self.with_context(SqlError::new(SqlState::CHARACTER_NOT_IN_REPERTOIRE, message), None)
+        self.with_context(invalid_utf8(bytes), None)
     }
 
     fn broken(&self, message: &str) -> SqlError {

@@ -2,6 +2,7 @@
 //!
 //! - [`options`] what the options say; this file: checked and completed, [`CopyFormat`]
 //! - [`decode`]  [`CopyDecoder`]: bytes of text or CSV as they come from the client to rows of fields
+//! - [`recode`]  data in another encoding to text, before it is cut into lines
 //! - [`encode`]  [`CopyEncoder`]: rows of fields to bytes
 //! - [`binary`]  [`BinaryDecoder`]: the same of the binary form; what comes before and behind its rows
 
@@ -9,14 +10,14 @@ pub mod binary;
 pub mod decode;
 pub mod encode;
 pub mod options;
+mod recode;
 
 pub use binary::{BinaryDecoder, BinaryRow};
 pub use decode::{CopyDecoder, CopyRow, shorten};
 pub use encode::CopyEncoder;
 
-use options::encoding_key;
-
 use crate::ast::{CopyColumns, CopyHeader, CopyKind, CopyOptions};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, SqlState};
 
 /// The form of one COPY: complete and consistent. Of binary it is the kind that counts.
@@ -35,11 +36,15 @@ pub struct CopyFormat {
     pub force_not_null: Vec<String>,
     /// Columns (by name) whose quoted NULL text is NULL.
     pub force_null: Vec<String>,
+    /// What the data is in, text and CSV alone: the strings of the binary form are in the client's encoding
+    /// whatever is said.
+    pub encoding: Encoding,
 }
 
 impl CopyFormat {
-    /// Checks the options of a COPY FROM (`from`) or COPY TO, with PostgreSQL's errors.
-    pub fn new(options: &CopyOptions, from: bool) -> Result<CopyFormat> {
+    /// Checks the options of a COPY FROM (`from`) or COPY TO, with PostgreSQL's errors. Without an encoding of
+    /// its own the data is in the `client`'s.
+    pub fn new(options: &CopyOptions, from: bool, client: Encoding) -> Result<CopyFormat> {
         let csv = options.kind_is(CopyKind::Csv);
         let binary = options.kind_is(CopyKind::Binary);
         let syntax = |message: &str| SqlError::new(SqlState::SYNTAX_ERROR, message);
@@ -106,13 +111,6 @@ impl CopyFormat {
         if options.convert_selectively {
             return Err(SqlError::unsupported("COPY with CONVERT_SELECTIVELY"));
         }
-        // The strings of the binary form are in the client's encoding whatever this says; SQL_ASCII is taken
-        // as it comes, if it is text of the server.
-        if let Some(encoding) = options.encoding.as_ref().filter(|_| !binary)
-            && !matches!(encoding_key(encoding).as_str(), "utf8" | "unicode" | "sqlascii")
-        {
-            return Err(SqlError::unsupported(format_args!("COPY in encoding {encoding}")));
-        }
         Ok(CopyFormat {
             kind: options.format,
             delimiter: delimiter_byte,
@@ -123,6 +121,7 @@ impl CopyFormat {
             force_quote: options.force_quote.clone(),
             force_not_null: options.force_not_null.clone(),
             force_null: options.force_null.clone(),
+            encoding: options.encoding.unwrap_or(client),
         })
     }
 }

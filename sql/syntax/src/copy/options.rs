@@ -2,92 +2,8 @@
 //! what contradicts what is [`super::CopyFormat`]'s.
 
 use crate::ast::{CopyArgument, CopyColumns, CopyHeader, CopyKind, CopyOption, CopyOptions};
+use crate::encoding::Encoding;
 use crate::error::{Result, SqlError, SqlState};
-
-/// PostgreSQL's names of encodings (pg_encname_tbl), without what is neither letter nor digit.
-const ENCODINGS: [&str; 81] = [
-    "abc",
-    "alt",
-    "big5",
-    "euccn",
-    "eucjis2004",
-    "eucjp",
-    "euckr",
-    "euctw",
-    "gb18030",
-    "gbk",
-    "iso88591",
-    "iso885910",
-    "iso885913",
-    "iso885914",
-    "iso885915",
-    "iso885916",
-    "iso88592",
-    "iso88593",
-    "iso88594",
-    "iso88595",
-    "iso88596",
-    "iso88597",
-    "iso88598",
-    "iso88599",
-    "johab",
-    "koi8",
-    "koi8r",
-    "koi8u",
-    "latin1",
-    "latin10",
-    "latin2",
-    "latin3",
-    "latin4",
-    "latin5",
-    "latin6",
-    "latin7",
-    "latin8",
-    "latin9",
-    "mskanji",
-    "muleinternal",
-    "shiftjis",
-    "shiftjis2004",
-    "sjis",
-    "sqlascii",
-    "tcvn",
-    "tcvn5712",
-    "uhc",
-    "unicode",
-    "utf8",
-    "vscii",
-    "win",
-    "win1250",
-    "win1251",
-    "win1252",
-    "win1253",
-    "win1254",
-    "win1255",
-    "win1256",
-    "win1257",
-    "win1258",
-    "win866",
-    "win874",
-    "win932",
-    "win936",
-    "win949",
-    "win950",
-    "windows1250",
-    "windows1251",
-    "windows1252",
-    "windows1253",
-    "windows1254",
-    "windows1255",
-    "windows1256",
-    "windows1257",
-    "windows1258",
-    "windows866",
-    "windows874",
-    "windows932",
-    "windows936",
-    "windows949",
-    "windows950",
-];
 
 impl CopyOption {
     /// Its argument as a string (defGetString).
@@ -162,25 +78,15 @@ impl CopyOption {
         }
     }
 
-    fn encoding(&self) -> Result<String> {
-        let name = self.text()?;
-        match ENCODINGS.contains(&encoding_key(&name).as_str()) {
-            true => Ok(name),
-            false => {
-                Err(self
-                    .refused(format!("argument to option \"{}\" must be a valid encoding name", self.name)))
-            }
-        }
+    fn encoding(&self) -> Result<Encoding> {
+        Encoding::named(&self.text()?).ok_or_else(|| {
+            self.refused(format!("argument to option \"{}\" must be a valid encoding name", self.name))
+        })
     }
 
     fn refused(&self, message: String) -> SqlError {
         SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).at(Some(self.position))
     }
-}
-
-/// The name of an encoding as names are compared.
-pub(super) fn encoding_key(name: &str) -> String {
-    name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase()
 }
 
 impl CopyOptions {

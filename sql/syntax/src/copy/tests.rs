@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn format(options: CopyOptions, from: bool) -> CopyFormat {
-    CopyFormat::new(&options, from).unwrap()
+    CopyFormat::new(&options, from, Encoding::UTF8).unwrap()
 }
 
 fn csv() -> CopyOptions {
@@ -135,7 +135,7 @@ fn bytes_that_are_no_text_are_refused() {
 #[test]
 fn options_that_contradict_each_other_are_refused() {
     let refuse =
-        |options: CopyOptions, from| CopyFormat::new(&options, from).unwrap_err().message().to_string();
+        |options: CopyOptions, from| CopyFormat::new(&options, from, Encoding::UTF8).unwrap_err().message().to_string();
     let given = |text: &str| Some(text.to_string());
     assert_eq!(
         refuse(CopyOptions { quote: given("x"), ..CopyOptions::default() }, true),

@@ -147,6 +147,11 @@ pub trait SessionHost: Interruptible + Sync {
     fn has_settings_to_take(&self) -> bool {
         false
     }
+    /// Whether the session applies what another server has done (`session_replication_role = replica`): of
+    /// triggers only those fire that are said to, and foreign keys are not looked at.
+    fn is_replica(&self) -> bool {
+        false
+    }
     /// The checks of PL/pgSQL that the session asks for.
     fn extra_checks(&self) -> ExtraChecks {
         ExtraChecks::default()

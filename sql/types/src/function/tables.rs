@@ -1,6 +1,6 @@
 //! The implementations of functions by pg_proc.prosrc: one table for each topic.
 
-use super::binary::{binary_match, binary_string, crypto, hash, send};
+use super::binary::{binary_match, binary_string, character_set, crypto, hash, send};
 use super::container::{array, array_assign, nested_assign, record};
 use super::intrinsic::Intrinsic;
 use super::json::jsonpath;
@@ -35,6 +35,7 @@ pub(super) const SCALAR_TABLES: &[ScalarTable] = &[
     string::FUNCTIONS,
     binary_match::FUNCTIONS,
     binary_string::FUNCTIONS,
+    character_set::FUNCTIONS,
     pattern::FUNCTIONS,
     regexp::FUNCTIONS,
     number_format::FUNCTIONS,

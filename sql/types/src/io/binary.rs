@@ -1,5 +1,6 @@
 //! The wire's binary form of values: send and receive functions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::label::label_in;
@@ -63,23 +64,14 @@ fn word(bytes: &[u8], at: &mut usize) -> Result<i32> {
     Ok(i32::from_be_bytes(fixed(chunk)?))
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let bad = &bytes[error.valid_up_to()..(error.valid_up_to() + 4).min(bytes.len())];
-        let shown: Vec<String> =
-            bad.iter().take(error.error_len().unwrap_or(bad.len())).map(|b| format!("0x{b:02x}")).collect();
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" ")),
-        )
-    })?;
-    if text.contains('\0') {
-        return Err(SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\": 0x00",
-        ));
-    }
-    Ok(text)
+/// A string as the client has sent it (pq_getmsgtext).
+fn client_text<'b>(bytes: &'b [u8], ctx: &FunctionContext<'_>) -> Result<Cow<'b, str>> {
+    ctx.style().encoding.decode(bytes)
+}
+
+/// Appends a string as the client shall get it (pq_sendtext).
+fn put_text(text: &str, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) -> Result<()> {
+    ctx.style().encoding.encode(text, out)
 }
 
 /// Reads a value of type `ty` from its binary form.
@@ -164,7 +156,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
                     ctx.format_type(ty)
                 )));
             }
-            super::text_in(utf8(rest)?, ty, ctx)?
+            super::text_in(&client_text(rest, ctx)?, ty, ctx)?
         }
         Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
             let snapshot = crate::function::Snapshot::from_binary(bytes).ok_or_else(|| {
@@ -176,11 +168,11 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::VOID => Datum::text(""),
         Oid::RECORD => return Err(super::record::anonymous_input()),
         _ => match (ty.oid.kind(), element_of(ty.oid)) {
-            (Some(TypeKind::Enum), _) => label_in(utf8(bytes)?, ty, ctx)?,
+            (Some(TypeKind::Enum), _) => label_in(&client_text(bytes, ctx)?, ty, ctx)?,
             (Some(TypeKind::Composite), _) => record_recv(bytes, ty, ctx)?,
             (None, Some(element)) => array_recv(bytes, ty, element, ctx)?,
             // Strings of every kind: their text.
-            (None, None) => super::text_in(utf8(bytes)?, ty, ctx)?,
+            (None, None) => super::text_in(&client_text(bytes, ctx)?, ty, ctx)?,
         },
     })
 }
@@ -324,8 +316,11 @@ fn record_recv(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Datu
     Ok(Datum::Record(values.into()))
 }
 
-/// Appends a value's binary form (without its length). NULL appends nothing.
-pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
+/// Appends a value's binary form (without its length), its strings in the client's encoding. NULL appends
+/// nothing.
+///
+/// Errors: 22P05 for a character that the client's encoding does not have; what was appended is not whole.
+pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) -> Result<()> {
     match value {
         Datum::Null => {}
         Datum::Bool(b) => out.push(u8::from(*b)),
@@ -345,7 +340,7 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         Datum::Numeric(n) => n.write_binary(out),
         Datum::Jsonb(text) => {
             out.push(1);
-            out.extend_from_slice(text.as_bytes());
+            put_text(text, ctx, out)?;
         }
         Datum::Text(text) if matches!(ty.oid, Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT) => {
             if let Ok(snapshot) = crate::function::Snapshot::parse(text) {
@@ -357,7 +352,7 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             if ty.oid == Oid::JSONPATH {
                 out.push(1);
             }
-            out.extend_from_slice(text.as_bytes());
+            put_text(text, ctx, out)?;
             // What was stored of a `char(n)` within another value may lack its blanks.
             if let Some(length) = crate::typmod::padded_length(ty) {
                 let missing = length.saturating_sub(text.chars().count());
@@ -380,10 +375,10 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
         }
         Datum::Uuid(bytes) => out.extend_from_slice(&bytes[..]),
         Datum::Oid(_) if ty.oid.has_labels() => {
-            out.extend_from_slice(super::to_text(value, ty, ctx).as_bytes());
+            put_text(&super::to_text(value, ty, ctx), ctx, out)?;
         }
         Datum::Oid(oid) => out.extend_from_slice(&oid.0.to_be_bytes()),
-        Datum::Array(array) => array_send(array, ty, ctx, out),
+        Datum::Array(array) => array_send(array, ty, ctx, out)?,
         Datum::Record(_) if ty.oid == Oid::POINT => {
             if let Some((x, y)) = crate::function::point_of(value) {
                 out.extend_from_slice(&x.to_be_bytes());
@@ -396,28 +391,30 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             for place in 0..fields.width() {
                 let field = record.get(place).unwrap_or(&Datum::Null);
                 out.extend_from_slice(&fields.declared(place, field).oid.0.to_be_bytes());
-                with_length(field, fields.ty(place, field), ctx, out);
+                with_length(field, fields.ty(place, field), ctx, out)?;
             }
         }
     }
+    Ok(())
 }
 
-fn with_length(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
+fn with_length(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) -> Result<()> {
     if value.is_null() {
         out.extend_from_slice(&(-1i32).to_be_bytes());
-        return;
+        return Ok(());
     }
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    binary_out(value, ty, ctx, out);
+    binary_out(value, ty, ctx, out)?;
     let length = (out.len() - start - 4) as i32;
     out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    Ok(())
 }
 
 /// What an element counts as ([`interrupt::steps`]).
 const STEPS_PER_VALUE: usize = 8;
 
-fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) {
+fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<u8>) -> Result<()> {
     let has_nulls = array.values.iter().any(Datum::is_null);
     // An array made of NULLs alone does not know itself what they are.
     let element = element_of(ty.oid).unwrap_or(array.element);
@@ -431,8 +428,9 @@ fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<
     for value in &array.values {
         // Whoever sends it finds out.
         if interrupt::steps(STEPS_PER_VALUE).is_err() {
-            return;
+            return Ok(());
         }
-        with_length(value, Type { oid: element, typmod: ty.typmod }, ctx, out);
+        with_length(value, Type { oid: element, typmod: ty.typmod }, ctx, out)?;
     }
+    Ok(())
 }

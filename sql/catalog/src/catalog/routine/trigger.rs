@@ -1,6 +1,6 @@
 //! Triggers: part of their table, in whose definition they are kept.
 
-use super::trigger_definition::{Trigger, TriggerRole};
+use super::trigger_definition::{FiresIn, Trigger, TriggerRole};
 use crate::ast::TriggerFiring;
 use crate::catalog::{Catalog, Routine, RoutineRef, Table, TableRef, TriggerEvent};
 use crate::parser::{LexemeKind, lexemes};
@@ -34,19 +34,27 @@ impl Trigger {
         if self.row { "ROW" } else { "STATEMENT" }
     }
 
-    /// Whether it fires when an event sets these columns (all for `None`).
+    /// In which sessions it fires.
+    pub fn fires_in(&self) -> FiresIn {
+        FiresIn {
+            replica: self.role == TriggerRole::Replica || self.role == TriggerRole::Always && self.enabled,
+            origin: self.role != TriggerRole::Replica && self.enabled,
+        }
+    }
+
+    /// Whether it fires in some session when an event sets these columns (all for `None`).
     pub fn answers(&self, event: TriggerEvent, table: &Table, set: Option<&[u16]>) -> bool {
         let named = |name: &String| match (table.column_index(name), set) {
             (Some(column), Some(set)) => set.contains(&column),
             (column, None) => column.is_some(),
             (None, _) => false,
         };
-        self.enabled
+        (self.enabled || self.role == TriggerRole::Replica)
             && self.events.contains(&event)
             && (event != TriggerEvent::Update || self.columns.is_empty() || self.columns.iter().any(named))
     }
 
-    /// Says in which sessions it fires. None of ours applies what another server has done.
+    /// Says in which sessions it fires.
     pub fn fire_in(&mut self, firing: TriggerFiring) {
         self.enabled = matches!(firing, TriggerFiring::Origin | TriggerFiring::Always);
         self.role = match firing {
@@ -97,7 +105,7 @@ impl Table {
         self.triggers.iter().find(|trigger| trigger.name == name)
     }
 
-    /// Whether a statement that sets these columns fires anything.
+    /// Whether a statement that sets these columns fires anything, in some session.
     pub fn fires(&self, event: TriggerEvent, set: Option<&[u16]>) -> bool {
         self.triggers.iter().any(|trigger| trigger.answers(event, self, set))
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::TriggerEvent;
 use crate::types::Oid;
 
-/// The sessions that a trigger is for (session_replication_role), of which there are those of `origin` alone.
+/// The sessions that a trigger is for (session_replication_role).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TriggerRole {
     #[default]
@@ -36,6 +36,7 @@ pub struct Trigger {
     pub condition: Option<String>,
     #[serde(default)]
     pub arguments: Vec<String>,
+    /// Whether it fires in those that it is for; of those of replicas it always does.
     pub enabled: bool,
     /// Which sessions it was said to fire in.
     #[serde(default)]
@@ -51,6 +52,21 @@ pub struct Trigger {
     /// Partitions: the trigger of the table it is part of.
     #[serde(default)]
     pub parent: Option<Oid>,
+}
+
+/// In which sessions a trigger fires: in those that apply what another server has done, and in the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FiresIn {
+    pub replica: bool,
+    pub origin: bool,
+}
+
+impl FiresIn {
+    /// Whether it fires in a session.
+    #[inline]
+    pub fn session(self, is_replica: bool) -> bool {
+        if is_replica { self.replica } else { self.origin }
+    }
 }
 
 /// When a constraint trigger fires.

@@ -11,6 +11,7 @@ use super::tokenizer;
 use super::trailing_junk::refuse_junk;
 use super::truncation::truncate_identifier;
 use super::unicode::{decode_unicode, escape_error};
+use crate::encoding::invalid_utf8;
 use crate::error::{Result, SqlError, SqlState};
 use crate::{interrupt, memory};
 
@@ -23,11 +24,8 @@ const TREE_BYTES_PER_TOKEN: usize = 256;
 pub(super) fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>> {
     let text = positions.text();
     if let Some(offset) = text.find('\0') {
-        return Err(SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\": 0x00",
-        )
-        .at(Some(positions.character_of_byte(offset))));
+        let zero = invalid_utf8(&text.as_bytes()[offset..]);
+        return Err(zero.at(Some(positions.character_of_byte(offset))));
     }
     memory::check(text.len())?;
     let mut tokens = Vec::with_capacity((text.len() / 4 + 4).min(ROOM_AT_FIRST));

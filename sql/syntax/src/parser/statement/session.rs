@@ -72,6 +72,8 @@ impl Cursor<'_> {
                 let missing = self.at_end() && name == "client_encoding";
                 let value = if missing || self.take("default") {
                     SetValue::Default
+                } else if name == "client_encoding" {
+                    value(self.string()?)
                 } else {
                     value(self.word_or_literal()?)
                 };

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::Token;
 use crate::ast::{
     AlterSequence, AlterTable, AlterTableAction, AlteredObject, ColumnConstraint, ColumnConstraintKind,
     ColumnDefinition, ColumnOption, CreateTable, Deferrable, IdentityChange, References, ReferentialAction,
-    Statement, TableConstraint, TableConstraintKind, TriggerFiring, WrittenReplicaIdentity,
+    Statement, TableConstraint, TableConstraintKind, TriggerFiring, WhichTriggers, WrittenReplicaIdentity,
 };
 use crate::ast::{OnCommit, Persistence};
 use crate::error::{Result, SqlError, SqlState};
@@ -464,7 +464,7 @@ impl Cursor<'_> {
                 let always = self.word_at(1) == "always";
                 self.skip(3);
                 let firing = if always { TriggerFiring::Always } else { TriggerFiring::Replica };
-                AlterTableAction::SetTrigger { name: Some(self.identifier()?), firing }
+                AlterTableAction::SetTrigger { which: WhichTriggers::Named(self.identifier()?), firing }
             }
             "enable" | "disable" | "force" | "no" if self.at_row_security() => self.row_security_switch(),
             "set" if matches!(self.word_at(1).as_str(), "logged" | "unlogged") => {
@@ -522,9 +522,14 @@ impl Cursor<'_> {
     fn trigger_switch(&mut self) -> Result<AlterTableAction> {
         let firing = if self.at("enable") { TriggerFiring::Origin } else { TriggerFiring::Never };
         self.skip(2);
-        let all = matches!(self.word_at(0).as_str(), "all" | "user");
+        let word = self.word_at(0);
         let name = self.label()?;
-        Ok(AlterTableAction::SetTrigger { name: (!all).then_some(name), firing })
+        let which = match word.as_str() {
+            "all" => WhichTriggers::All,
+            "user" => WhichTriggers::User,
+            _ => WhichTriggers::Named(name),
+        };
+        Ok(AlterTableAction::SetTrigger { which, firing })
     }
 
     fn replica_identity(&mut self) -> Result<WrittenReplicaIdentity> {

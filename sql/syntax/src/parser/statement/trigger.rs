@@ -207,7 +207,7 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use crate::ast::TriggerEvent;
-    use crate::ast::{AlterTableAction, FiresWhen, Statement, TriggerFiring};
+    use crate::ast::{AlterTableAction, FiresWhen, Statement, TriggerFiring, WhichTriggers};
     use crate::parser::{parse, parse_statement};
 
     fn parsed(text: &str) -> Statement {
@@ -272,8 +272,8 @@ mod tests {
         assert_eq!(
             actions("alter table t disable trigger all, enable trigger x"),
             [
-                AlterTableAction::SetTrigger { name: None, firing: TriggerFiring::Never },
-                AlterTableAction::SetTrigger { name: Some("x".to_string()), firing: TriggerFiring::Origin },
+                AlterTableAction::SetTrigger { which: WhichTriggers::All, firing: TriggerFiring::Never },
+                AlterTableAction::SetTrigger { which: WhichTriggers::Named("x".to_string()), firing: TriggerFiring::Origin },
             ]
         );
     }

@@ -222,16 +222,6 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("sha512_bytea", |_, v| Ok(bytes_datum(&digest_of::<Sha512>(bytea(v, 0)?)?))),
     ("binary_encode", |_, v| Ok(made_text(encode(bytea(v, 0)?, text(v, 1)?)?))),
     ("binary_decode", |_, v| Ok(Datum::Bytea(decode(text(v, 0)?, text(v, 1)?)?.into()))),
-    ("pg_convert_to", |_, v| Ok(bytes_datum(text(v, 0)?.as_bytes()))),
-    ("pg_convert_from", |_, v| {
-        let bytes = bytea(v, 0)?;
-        std::str::from_utf8(bytes).map(text_datum).map_err(|_| {
-            SqlError::new(
-                SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                "invalid byte sequence for encoding \"UTF8\"",
-            )
-        })
-    }),
     ("byteaGetByte", |_, v| {
         let bytes = bytea(v, 0)?;
         Ok(Datum::Int4(i32::from(bytes[place(i64::from(int4(v, 1)?), bytes.len())?])))

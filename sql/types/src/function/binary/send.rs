@@ -9,7 +9,7 @@ use crate::types::Type;
 fn send(ty: Type, c: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
     let mut bytes = Vec::new();
     crate::written_size::check(any(v, 0)?)?;
-    crate::io::binary_out(any(v, 0)?, ty, c, &mut bytes);
+    crate::io::binary_out(any(v, 0)?, ty, c, &mut bytes)?;
     crate::interrupt::steps(bytes.len())?;
     Ok(Datum::Bytea(bytes.into()))
 }

@@ -198,7 +198,7 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("PG_encoding_to_char", |_, v| Ok(text_datum(Encoding::of_code(int4(v, 0)?).map_or("", Encoding::name)))),
     ("PG_char_to_encoding", |_, v| Ok(Datum::Int4(Encoding::named(text(v, 0)?).map_or(-1, Encoding::code)))),
     ("getdatabaseencoding", |_, _| Ok(text_datum("UTF8"))),
-    ("pg_client_encoding", |_, _| Ok(text_datum("UTF8"))),
+    ("pg_client_encoding", |c, _| Ok(text_datum(c.style().encoding.name()))),
     ("pg_my_temp_schema", |_, _| Ok(Datum::Oid(Oid(0)))),
     ("pg_is_other_temp_schema", |_, _| Ok(Datum::Bool(false))),
     ("pg_jit_available", |_, _| Ok(Datum::Bool(false))),

@@ -83,6 +83,7 @@ impl Compiler<'_> {
                 table: table.oid,
                 transitions,
                 timing,
+                fires_in: trigger.fires_in(),
             };
             list.push(Arc::new(fire));
         }

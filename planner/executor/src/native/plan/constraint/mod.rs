@@ -87,7 +87,7 @@ impl Compiler<'_> {
         changed: Option<&[u16]>,
     ) -> Result<Vec<Arc<ReferenceCheck>>> {
         let mut found = Vec::new();
-        for key in &table.foreign_keys {
+        for key in table.foreign_keys.iter().filter(|key| !table.silenced_keys.contains(&key.oid)) {
             if changed.is_some_and(|changed| !key.columns.iter().any(|column| changed.contains(column))) {
                 continue;
             }
@@ -157,6 +157,9 @@ impl Compiler<'_> {
         for child in children {
             for key in &child.foreign_keys {
                 let Some(parent) = referenced(key) else { continue };
+                if parent.silenced_keys.contains(&key.oid) {
+                    continue;
+                }
                 let columns = match parent.oid == table.oid {
                     true => key.referenced_columns.clone(),
                     false => {

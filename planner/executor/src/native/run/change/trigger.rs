@@ -12,7 +12,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use archipel_sql::catalog::{TableRef, TriggerEvent, TriggerTiming};
+use archipel_sql::catalog::{FiresIn, TableRef, TriggerEvent, TriggerTiming};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
@@ -62,6 +62,7 @@ pub(crate) struct Fire {
     /// The rows it names, old or new: further arguments.
     pub(crate) transitions: Vec<bool>,
     pub(crate) timing: Option<TriggerTiming>,
+    pub(crate) fires_in: FiresIn,
 }
 
 /// The first row a routine answers.
@@ -80,8 +81,16 @@ impl Fire {
         self.trigger == other.trigger && self.event == other.event
     }
 
-    /// Whether WHEN lets it fire.
+    /// Whether it fires in the session that runs the statement.
+    fn is_for_session(&self, ctx: &ExecContext<'_, '_>) -> bool {
+        self.fires_in.session(ctx.functions.session.is_replica())
+    }
+
+    /// Whether the session and WHEN let it fire.
     fn wants(&self, ctx: &mut ExecContext<'_, '_>, old: &Datum, new: &Datum) -> ExecResult<bool> {
+        if !self.is_for_session(ctx) {
+            return Ok(false);
+        }
         let Some(condition) = &self.condition else { return Ok(true) };
         let mut answer = First::default();
         ctx.outside_view(|ctx| condition.call(ctx, &[old.clone(), new.clone()], &mut answer))?;
@@ -188,6 +197,9 @@ impl Triggers {
         new: Option<&[u32]>,
     ) -> ExecResult<bool> {
         for fire in &self.instead {
+            if !fire.is_for_session(ctx) {
+                continue;
+            }
             let (old, row) = (record(ctx, old), record(ctx, new));
             let Some(row) = fire.call(ctx, &old, &row)? else { return Ok(false) };
             for (value, slot) in row.into_iter().zip(new.unwrap_or_default()) {

@@ -1,5 +1,17 @@
-//! PostgreSQL's character sets (chapter 24.3) by their names and numbers. Text here is UTF8; of the others
-//! only the names are known, so that they can be refused by them.
+//! PostgreSQL's character sets (chapter 24.3). Text here is UTF8; clients and files may have others.
+//!
+//! - this file: their names and numbers, and the errors of bytes that are no text
+//! - [`verify`]     which bytes are characters
+//! - [`conversion`] which characters are which of Unicode's
+//! - [`recode`]     text to and from UTF8
+
+mod conversion;
+mod recode;
+mod verify;
+
+use crate::error::{Result, SqlError, SqlState};
+pub use recode::{Decoded, convert, no_conversion};
+use verify::Form;
 
 /// The character sets in the order of their numbers (pg_wchar.h): the name, how many bytes a character
 /// takes at most, and other names as [`cleaned`] leaves them.
@@ -55,9 +67,22 @@ const LAST_OF_SERVERS: i32 = 34;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding(i32);
 
+/// [`Encoding::UTF8`].
+impl Default for Encoding {
+    fn default() -> Encoding {
+        Encoding::UTF8
+    }
+}
+
 impl Encoding {
+    /// What is taken and given as it is.
+    pub const SQL_ASCII: Encoding = Encoding(0);
+
     /// What all text here is.
     pub const UTF8: Encoding = Encoding(6);
+
+    /// The one that has codes for all of Unicode beside UTF8.
+    const GB18030: Encoding = Encoding(39);
 
     /// The one with this number (`pg_database.encoding`).
     pub fn of_code(code: i32) -> Option<Encoding> {
@@ -95,10 +120,69 @@ impl Encoding {
         self.entry().1
     }
 
+    /// Whether its clients get text as the server has it: of UTF8 and SQL_ASCII.
+    #[inline]
+    pub fn is_servers(self) -> bool {
+        self == Encoding::UTF8 || self == Encoding::SQL_ASCII
+    }
+
+    /// Whether text is converted to it and from it.
+    pub fn is_converted(self) -> bool {
+        !self.is_servers() && Form::of(self) != Form::Mule
+    }
+
     /// Whether a database of PostgreSQL may have it.
     pub fn is_of_servers(self) -> bool {
         self.0 <= LAST_OF_SERVERS
     }
+}
+
+/// Bytes as text of the server.
+///
+/// Errors: 22021, telling the first bytes that are none.
+pub fn utf8(bytes: &[u8]) -> Result<&str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) if !bytes.contains(&0) => Ok(text),
+        _ => Err(invalid_utf8(bytes)),
+    }
+}
+
+/// The error of bytes that are not text: about the first that is none, a zero included. It may lie in what
+/// follows them.
+pub fn invalid_utf8(bytes: &[u8]) -> SqlError {
+    let valid = std::str::from_utf8(bytes).map_or_else(|error| error.valid_up_to(), str::len);
+    let zero = bytes[..valid].iter().position(|byte| *byte == 0);
+    invalid(Encoding::UTF8, &bytes[zero.unwrap_or(valid)..])
+}
+
+/// As many bytes as are told at most.
+const TOLD_BYTES_MAX: usize = 8;
+
+/// 22021: `rest` does not begin with a character (report_invalid_encoding).
+fn invalid(encoding: Encoding, rest: &[u8]) -> SqlError {
+    let length = if rest.is_empty() { 0 } else { Form::of(encoding).length(rest).unwrap_or(rest.len()) };
+    let (name, bytes) = (encoding.name(), told(&rest[..length.min(rest.len())]));
+    SqlError::new(
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        format!("invalid byte sequence for encoding \"{name}\": {bytes}"),
+    )
+}
+
+/// 22P05: a character of one character set that another does not have (report_untranslatable_char).
+fn untranslatable(from: Encoding, to: Encoding, character: &[u8]) -> SqlError {
+    let (from, to, bytes) = (from.name(), to.name(), told(character));
+    SqlError::new(
+        SqlState::UNTRANSLATABLE_CHARACTER,
+        format!(
+            "character with byte sequence {bytes} in encoding \"{from}\" has no equivalent in encoding \"{to}\""
+        ),
+    )
+}
+
+fn told(bytes: &[u8]) -> String {
+    let bytes: Vec<String> =
+        bytes.iter().take(TOLD_BYTES_MAX).map(|byte| format!("0x{byte:02x}")).collect();
+    bytes.join(" ")
 }
 
 /// A name without what does not count in it.
@@ -130,6 +214,16 @@ mod tests {
         assert_eq!(Encoding::of_code(-1), None);
         assert_eq!(Encoding::of_code(42), None);
         assert_eq!(Encoding::named("iso-8859-15").map(Encoding::name), Some("LATIN9"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_told_as_far_as_the_first_says() {
+        let told = |bytes: &[u8]| utf8(bytes).unwrap_err().message().to_owned();
+        let message = |bytes: &str| format!("invalid byte sequence for encoding \"UTF8\": {bytes}");
+        assert_eq!(told(b"a\xff"), message("0xff"));
+        assert_eq!(told(b"a\xe2\x82b"), message("0xe2 0x82 0x62"));
+        assert_eq!(told(b"a\xe2\x82"), message("0xe2 0x82"));
+        assert_eq!(told(b"a\0\xff"), message("0x00"));
     }
 
     #[test]
