@@ -27,12 +27,11 @@ pub struct Foreign {
 }
 
 /// Those whose other values would promise something, with the one that is true here.
-const FIXED: [(&str, &str); 10] = [
+const FIXED: [(&str, &str); 9] = [
     ("allow_system_table_mods", "off"),
     ("array_nulls", "on"),
     ("dynamic_library_path", "$libdir"),
     ("exit_on_error", "off"),
-    ("lo_compat_privileges", "off"),
     ("local_preload_libraries", ""),
     ("session_preload_libraries", ""),
     ("session_replication_role", "origin"),

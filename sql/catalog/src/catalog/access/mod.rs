@@ -10,7 +10,7 @@
 //! - [`default_access`] what new objects begin with
 //! - [`role`]       roles; [`membership`] whose member one is
 
-pub(crate) mod acl;
+pub mod acl;
 pub mod authority;
 mod database;
 pub mod default_access;
@@ -34,6 +34,8 @@ pub enum ObjectClass {
     Language,
     Schema,
     Type,
+    /// Its list lies with its rows: no catalog knows it.
+    LargeObject,
 }
 
 impl ObjectClass {
@@ -46,6 +48,7 @@ impl ObjectClass {
             ObjectClass::Routine => Privileges::EXECUTE,
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
             ObjectClass::Schema => Privileges::USAGE | Privileges::CREATE,
+            ObjectClass::LargeObject => Privileges::SELECT | Privileges::UPDATE,
         }
     }
 
@@ -55,7 +58,10 @@ impl ObjectClass {
             ObjectClass::Database => Privileges::TEMPORARY | Privileges::CONNECT,
             ObjectClass::Routine => Privileges::EXECUTE,
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
-            ObjectClass::Relation | ObjectClass::Sequence | ObjectClass::Schema => Privileges::NONE,
+            ObjectClass::Relation
+            | ObjectClass::Sequence
+            | ObjectClass::Schema
+            | ObjectClass::LargeObject => Privileges::NONE,
         }
     }
 
@@ -76,12 +82,13 @@ impl ObjectClass {
             ObjectClass::Language => 'l',
             ObjectClass::Schema => 'n',
             ObjectClass::Type => 'T',
+            ObjectClass::LargeObject => 'L',
         }
     }
 
     pub fn of_letter(letter: char) -> Option<ObjectClass> {
         use ObjectClass::*;
-        [Relation, Sequence, Database, Routine, Language, Schema, Type]
+        [Relation, Sequence, Database, Routine, Language, Schema, Type, LargeObject]
             .into_iter()
             .find(|class| class.letter() == letter)
     }

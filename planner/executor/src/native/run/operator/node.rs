@@ -22,6 +22,8 @@ use super::with::Recursion;
 use crate::native::run::access::scan::Scan;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
+use crate::native::run::function::large_object;
+use crate::native::run::function::large_object::table::Tables;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, widen};
 use crate::native::run::row::projection::Pruned;
@@ -47,6 +49,8 @@ pub(crate) enum Node {
     /// A view over the server's own state.
     System {
         table: archipel_sql::catalog::TableRef,
+        /// Where it tells of large objects, too.
+        large_objects: Option<Box<Tables>>,
         columns: Pruned<(usize, u32)>,
         filter: Option<CompiledPredicate>,
     },
@@ -139,8 +143,12 @@ impl Node {
             }
             Node::Scan(scan) => scan.run(ctx, out),
             Node::Append(append) => append.run(ctx, out),
-            Node::System { table, columns, filter } => {
-                for row in ctx.system.rows(table)? {
+            Node::System { table, large_objects, columns, filter } => {
+                let mut rows = ctx.system.rows(table)?;
+                if let Some(tables) = large_objects {
+                    rows.extend(large_object::shown::rows(tables, ctx, table.oid)?);
+                }
+                for row in rows {
                     for (column, slot) in columns.get() {
                         ctx.frame.slots[*slot as usize] = row.get(*column).cloned().unwrap_or(Datum::Null);
                     }
