@@ -10,6 +10,9 @@
 pub(crate) mod file;
 mod ties;
 
+use std::sync::Arc;
+
+use archipel_engine::txn::Isolation;
 use archipel_sql::ast::{Grant, GrantedPrivilege, LargeObjectStatement, OwnedObjects, RoleName};
 use archipel_sql::catalog::access::EVERYBODY;
 use archipel_sql::catalog::authority::undefined_role;
@@ -55,6 +58,17 @@ fn oids(list: impl IntoIterator<Item = u32>) -> String {
 }
 
 impl Session {
+    /// What the statement that has just ended has opened for reading alone shows from now on what there is now, as
+    /// in PostgreSQL, whatever others commit until the transaction ends. One that keeps a snapshot for all of its
+    /// statements needs no other.
+    pub(super) fn pin_large_objects(&mut self) {
+        let is_open = self.transaction.is_open() && self.cursors.large_objects().has_unpinned();
+        if is_open && self.isolation() == Isolation::ReadCommitted {
+            let snapshot = self.server.engine.snapshot_for(self.entry().process_id as u64);
+            self.cursors.large_objects_mut().0.pin(&Arc::new(snapshot));
+        }
+    }
+
     /// Runs a statement about large objects.
     pub(super) async fn large_object_statement(
         &mut self,

@@ -4,24 +4,46 @@
 //! kept with its cursors ([`Cursors`](super::cursor::Cursors)), which says when they go. Runs share them until one
 //! changes them.
 
+use std::fmt;
 use std::sync::Arc;
 
+use archipel_engine::Snapshot;
+use archipel_engine::id::Epoch;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 /// Descriptors that a transaction may have open.
 const DESCRIPTORS_MAX: usize = 16 << 10;
 
+/// The database as it was when the statement ended that opened a descriptor.
+#[derive(Clone)]
+struct Past(Arc<Snapshot>);
+
+impl fmt::Debug for Past {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Past").field(&self.0.epoch()).finish()
+    }
+}
+
 /// An open large object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Descriptor {
     pub object: Oid,
     /// Where the next byte is read or written.
     pub offset: i64,
-    /// Whether it was opened for writing: then it shows the object as it is, else as the statement sees it.
+    /// Whether it was opened for writing: then it shows the object as it is.
     pub writes: bool,
+    /// What it shows if it was opened for reading alone; `None`: what the statement sees.
+    past: Option<Past>,
     /// Counts up over the session, with its cursors.
     number: u64,
+}
+
+impl Descriptor {
+    /// What others have committed since does not show in it.
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.past.as_ref().map(|past| past.0.epoch())
+    }
 }
 
 /// The open descriptors, at the places that are their numbers for the client; most sessions have none.
@@ -48,7 +70,7 @@ impl Descriptors {
 
     /// Opens an object at its beginning, under the least number that is free.
     pub fn open(&mut self, object: Oid, writes: bool, number: u64) -> Result<i32> {
-        let open = Some(Descriptor { object, offset: 0, writes, number });
+        let open = Some(Descriptor { object, offset: 0, writes, past: None, number });
         let all = self.all_mut();
         let place = match all.iter().position(Option::is_none) {
             Some(free) => {
@@ -70,7 +92,7 @@ impl Descriptors {
 
     pub fn get(&self, descriptor: i32) -> Result<Descriptor> {
         let place = usize::try_from(descriptor).ok();
-        place.and_then(|place| *self.all().get(place)?).ok_or_else(|| invalid(descriptor))
+        place.and_then(|place| self.all().get(place)?.clone()).ok_or_else(|| invalid(descriptor))
     }
 
     /// Moves a descriptor that is open.
@@ -98,6 +120,17 @@ impl Descriptors {
         self.retain(|open| open.number <= number);
     }
 
+    /// Whether something is open for reading alone whose past nobody keeps.
+    pub fn has_unpinned(&self) -> bool {
+        self.all().iter().flatten().any(|open| !open.writes && open.past.is_none())
+    }
+
+    /// What is open so shows this from now on.
+    pub fn pin(&mut self, snapshot: &Arc<Snapshot>) {
+        let unpinned = self.all_mut().iter_mut().flatten().filter(|open| !open.writes && open.past.is_none());
+        unpinned.for_each(|open| open.past = Some(Past(snapshot.clone())));
+    }
+
     pub fn clear(&mut self) {
         self.0 = None;
     }
@@ -107,7 +140,7 @@ impl Descriptors {
             return;
         }
         for open in self.all_mut() {
-            *open = open.filter(&stays);
+            *open = open.take().filter(&stays);
         }
         self.trim();
     }

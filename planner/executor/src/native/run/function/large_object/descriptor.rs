@@ -53,13 +53,21 @@ fn require_writing(open: &Descriptor, descriptor: i32) -> Result<(), SqlError> {
     Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message))
 }
 
-/// Reads of an open object: as it is if it was opened for writing, else as the statement sees it.
+/// Reads of an open object: as it is if it was opened for writing; else as it was then, or as the statement sees it
+/// where that is the same.
 fn seen<T>(
     ctx: &mut ExecContext<'_, '_>,
     open: &Descriptor,
     body: impl FnOnce(&mut ExecContext<'_, '_>) -> ExecResult<T>,
 ) -> ExecResult<T> {
-    if open.writes { as_it_is(ctx, body) } else { body(ctx) }
+    if open.writes {
+        return as_it_is(ctx, body);
+    }
+    let Some(epoch) = open.epoch() else { return body(ctx) };
+    let before = ctx.txn.read_at(Some(epoch));
+    let result = body(ctx);
+    ctx.txn.read_at(before);
+    result
 }
 
 /// `loread`: up to so many bytes from where it stands.
@@ -101,9 +109,9 @@ pub(super) fn seek(
 ) -> ExecResult<i64> {
     let open = get(ctx, descriptor)?;
     let from = match whence {
-        libc_whence::SET => 0,
-        libc_whence::CURRENT => open.offset,
-        libc_whence::END => seen(ctx, &open, |ctx| content::size(tables, ctx, open.object))?,
+        whence_of::SET => 0,
+        whence_of::CURRENT => open.offset,
+        whence_of::END => seen(ctx, &open, |ctx| content::size(tables, ctx, open.object))?,
         _ => {
             let message = format!("invalid whence setting: {whence}");
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
@@ -115,7 +123,7 @@ pub(super) fn seek(
 }
 
 /// What an offset is counted from (stdio.h).
-mod libc_whence {
+mod whence_of {
     pub const SET: i32 = 0;
     pub const CURRENT: i32 = 1;
     pub const END: i32 = 2;

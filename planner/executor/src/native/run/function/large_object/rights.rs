@@ -85,6 +85,11 @@ fn locked(tables: &Tables, ctx: &mut ExecContext<'_, '_>, object: Oid) -> ExecRe
     Ok(tables.object(ctx, object)?.ok_or_else(|| undefined(object))?)
 }
 
+/// What PostgreSQL takes for an object's name in messages about GRANT.
+fn called(object: Oid) -> String {
+    format!("large object {object}")
+}
+
 /// What GRANT or REVOKE does with the list of each object.
 pub(super) struct Change {
     grantees: Vec<Oid>,
@@ -118,7 +123,7 @@ impl Change {
             (false, false) => (NOT_GRANTED, "not all privileges were granted"),
             (true, false) => (NOT_REVOKED, "not all privileges could be revoked"),
         };
-        Some(SqlError::new(state, format!("{text} for \"{object}\"")))
+        Some(SqlError::new(state, format!("{text} for \"{}\"", called(object))))
     }
 
     fn apply(&self, acl: &mut Vec<AclItem>, owner: Oid, grantor: Oid, privileges: Privileges) -> Result<()> {
@@ -161,7 +166,8 @@ pub(super) fn grant(
             let (grantor, available) = authority.grantor(&acl, row.owner, change.wanted);
             let held = authority.privileges_by(&acl) & ObjectClass::LargeObject.all();
             if available.is_empty() && held.is_empty() {
-                return Err(denied(format!("permission denied for large object {object}")).into());
+                let message = format!("permission denied for large object {}", called(object));
+                return Err(denied(message).into());
             }
             let allowed = change.wanted & available;
             if let Some(warning) = change.warning(object, allowed) {
