@@ -71,8 +71,11 @@ impl Session {
         for name in &drop.roles {
             let RoleName::Name(name) = name else { continue };
             let Some(role) = host.catalog.catalog.role(name) else { continue };
+            let mut databases = self.server.databases.all();
+            // What is told one by one comes before what is only counted.
+            databases.sort_by_key(|database| database.oid != self.database.oid);
             let mut lines = Vec::new();
-            for database in self.server.databases.all() {
+            for database in databases {
                 lines.extend(self.large_object_lines(&database, role.oid).await?);
             }
             if !lines.is_empty() {
