@@ -3,6 +3,7 @@
 use super::name::RoleName;
 use super::role::Grant;
 
+/// A statement about large objects, which are named by their numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LargeObjectStatement {
     /// GRANT and REVOKE ON LARGE OBJECT: the objects, and the rest of it.

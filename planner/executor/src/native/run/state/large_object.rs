@@ -56,6 +56,7 @@ fn invalid(descriptor: i32) -> SqlError {
 }
 
 impl Descriptors {
+    /// Whether nothing is open.
     pub fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -90,6 +91,7 @@ impl Descriptors {
         Ok(place as i32)
     }
 
+    /// What is open under a number; 42704 if nothing is.
     pub fn get(&self, descriptor: i32) -> Result<Descriptor> {
         let place = usize::try_from(descriptor).ok();
         place.and_then(|place| self.all().get(place)?.clone()).ok_or_else(|| invalid(descriptor))
@@ -103,6 +105,7 @@ impl Descriptors {
         }
     }
 
+    /// Closes what is open under a number; 42704 if nothing is.
     pub fn close(&mut self, descriptor: i32) -> Result<()> {
         self.get(descriptor)?;
         self.all_mut()[descriptor as usize] = None;
@@ -131,6 +134,7 @@ impl Descriptors {
         unpinned.for_each(|open| open.past = Some(Past(snapshot.clone())));
     }
 
+    /// Closes everything.
     pub fn clear(&mut self) {
         self.0 = None;
     }

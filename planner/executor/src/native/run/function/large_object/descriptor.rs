@@ -15,6 +15,11 @@ use crate::native::run::state::large_object::Descriptor;
 const INV_WRITE: i32 = 0x2_0000;
 const INV_READ: i32 = 0x4_0000;
 
+/// What an offset is counted from (stdio.h).
+const SEEK_SET: i32 = 0;
+const SEEK_CUR: i32 = 1;
+const SEEK_END: i32 = 2;
+
 /// `lo_open`. Who writes reads, too.
 pub(super) fn open(
     tables: &Tables,
@@ -109,9 +114,9 @@ pub(super) fn seek(
 ) -> ExecResult<i64> {
     let open = get(ctx, descriptor)?;
     let from = match whence {
-        whence_of::SET => 0,
-        whence_of::CURRENT => open.offset,
-        whence_of::END => seen(ctx, &open, |ctx| content::size(tables, ctx, open.object))?,
+        SEEK_SET => 0,
+        SEEK_CUR => open.offset,
+        SEEK_END => seen(ctx, &open, |ctx| content::size(tables, ctx, open.object))?,
         _ => {
             let message = format!("invalid whence setting: {whence}");
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
@@ -120,13 +125,6 @@ pub(super) fn seek(
     let to = content::target(from.checked_add(by), i128::from(from) + i128::from(by))?;
     move_to(ctx, descriptor, to);
     Ok(to)
-}
-
-/// What an offset is counted from (stdio.h).
-mod whence_of {
-    pub const SET: i32 = 0;
-    pub const CURRENT: i32 = 1;
-    pub const END: i32 = 2;
 }
 
 /// An offset as the function answers it; one of 32 bits, by its name in the error, if it fits.

@@ -155,21 +155,8 @@ fn run(
             file::export(tables, ctx, args.oid(0), args.text(1).unwrap_or_default())?;
             Datum::Int4(1)
         }
-        Grant => {
-            let change = rights::Change::new(args.oids(1), args.small(2), args.small(3));
-            rights::grant(tables, ctx, &args.oids(0), &change)?;
-            nothing()
-        }
-        GiveTo => {
-            rights::give_to(tables, ctx, args.oid(0), args.oid(1))?;
-            nothing()
-        }
-        Comment => {
-            rights::comment(tables, ctx, args.oid(0), args.text(1))?;
-            nothing()
-        }
-        OfRoles => {
-            rights::of_roles(tables, ctx, &args.oids(0), args.oid(1))?;
+        Grant | GiveTo | Comment | OfRoles => {
+            change(call, tables, ctx, args)?;
             nothing()
         }
         Description => {
@@ -177,6 +164,24 @@ fn run(
             comment.map_or(Datum::Null, |comment| Datum::text(&comment))
         }
     })
+}
+
+/// What the statements about large objects change.
+fn change(
+    call: LargeObjectCall,
+    tables: &Tables,
+    ctx: &mut ExecContext<'_, '_>,
+    args: &Arguments<'_>,
+) -> ExecResult<()> {
+    match call {
+        LargeObjectCall::Grant => {
+            let change = rights::Change::new(args.oids(1), args.small(2), args.small(3));
+            rights::grant(tables, ctx, &args.oids(0), &change)
+        }
+        LargeObjectCall::GiveTo => rights::give_to(tables, ctx, args.oid(0), args.oid(1)),
+        LargeObjectCall::Comment => rights::comment(tables, ctx, args.oid(0), args.text(1)),
+        _ => rights::of_roles(tables, ctx, &args.oids(0), args.oid(1)),
+    }
 }
 
 /// Makes an empty object of this number, or of a new one.
