@@ -13,6 +13,7 @@ use crate::native::run::expression::code::CompiledExpr;
 use crate::native::run::expression::source::Source;
 use crate::native::run::function::large_object::table::Tables;
 use crate::native::run::function::large_object::{self, CLASS};
+use crate::native::run::operator::node::MoreRows;
 use crate::route::RouteKey;
 
 /// What a function does with a large object, if it does something.
@@ -58,13 +59,15 @@ impl Compiler<'_> {
         Ok(large_object::compile(call, function, tables, args))
     }
 
-    /// The tables of large objects for a system relation that tells of them. Nothing is said of what it reaches:
-    /// a look at descriptions is no statement about large objects.
-    pub(in crate::native::plan) fn large_objects_in(&mut self, table: &Table) -> Result<Option<Box<Tables>>> {
-        let is_there = self.env.catalog.table_by_oid(LARGE_OBJECTS).is_some();
-        match large_object::shown::tells_of(table.oid) && is_there {
-            true => self.large_objects(None).map(Box::new).map(Some),
-            false => Ok(None),
+    /// Reads what a system relation tells of large objects, if it tells of them. Nothing is said of what that
+    /// reaches: a look at descriptions is no statement about large objects.
+    pub(in crate::native::plan) fn large_objects_in(&mut self, table: &Table) -> Result<Option<MoreRows>> {
+        let relation = table.oid;
+        if !large_object::shown::tells_of(relation) || self.env.catalog.table_by_oid(LARGE_OBJECTS).is_none()
+        {
+            return Ok(None);
         }
+        let tables = self.large_objects(None)?;
+        Ok(Some(Box::new(move |ctx| large_object::shown::rows(&tables, ctx, relation))))
     }
 }

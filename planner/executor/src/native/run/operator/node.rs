@@ -22,8 +22,6 @@ use super::with::Recursion;
 use crate::native::run::access::scan::Scan;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
-use crate::native::run::function::large_object;
-use crate::native::run::function::large_object::table::Tables;
 use crate::native::run::row::buffer::RowBuffer;
 use crate::native::run::row::hash::{HashKey, widen};
 use crate::native::run::row::projection::Pruned;
@@ -34,6 +32,9 @@ use crate::native::run::window::Windowing;
 
 /// Receives control once a row.
 pub(crate) type Out<'o> = dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<ControlFlow<()>> + 'o;
+
+/// Reads rows of a system relation that are kept in tables.
+pub(crate) type MoreRows = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Vec<Datum>>> + Send + Sync>;
 
 pub(crate) enum Node {
     /// One row.
@@ -49,8 +50,8 @@ pub(crate) enum Node {
     /// A view over the server's own state.
     System {
         table: archipel_sql::catalog::TableRef,
-        /// Where it tells of large objects, too.
-        large_objects: Option<Box<Tables>>,
+        /// Rows that the transaction knows beside those of the server.
+        more: Option<MoreRows>,
         columns: Pruned<(usize, u32)>,
         filter: Option<CompiledPredicate>,
     },
@@ -143,10 +144,10 @@ impl Node {
             }
             Node::Scan(scan) => scan.run(ctx, out),
             Node::Append(append) => append.run(ctx, out),
-            Node::System { table, large_objects, columns, filter } => {
+            Node::System { table, more, columns, filter } => {
                 let mut rows = ctx.system.rows(table)?;
-                if let Some(tables) = large_objects {
-                    rows.extend(large_object::shown::rows(tables, ctx, table.oid)?);
+                if let Some(more) = more {
+                    rows.extend(more(ctx)?);
                 }
                 for row in rows {
                     for (column, slot) in columns.get() {

@@ -8,8 +8,9 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::object::create;
 use super::table::{Tables, as_it_is};
-use super::{content, create, rights};
+use super::{content, rights};
 use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 

@@ -8,19 +8,19 @@
 //! - [`table`]      the rows
 //! - [`content`]    reading, writing and truncating what an object holds
 //! - [`descriptor`] objects that are open, and the calls about them
-//! - [`file`]       files of the server
-//! - [`rights`]     who may do what; GRANT, OWNER TO, COMMENT, REASSIGN and DROP OWNED
+//! - [`object`]     objects that are made and dropped; [`file`] files of the server
+//! - [`rights`]     who may do what; [`statement`] GRANT, OWNER TO, COMMENT, REASSIGN and DROP OWNED
 //! - [`shown`]      their rows in system relations
 
 mod content;
 mod descriptor;
 mod file;
+mod object;
 mod rights;
 pub(crate) mod shown;
+mod statement;
 pub(crate) mod table;
 
-use archipel_engine::txn::LockMode;
-use archipel_sql::catalog::LargeObject;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::{LargeObjectCall, ScalarFunction};
@@ -33,10 +33,7 @@ use crate::native::run::state::context::ExecContext;
 use crate::native::run::state::error::ExecResult;
 use crate::row::integer;
 use content::target;
-use table::{Tables, as_it_is, undefined};
-
-/// What the session calls a number that no object has, for one that is to be made.
-const NEW_OID: &str = "archipel_new_oid";
+use table::{Tables, as_it_is};
 
 /// The name of the class of large objects in `obj_description`.
 pub(crate) const CLASS: &str = "pg_largeobject";
@@ -131,14 +128,14 @@ fn run(
             descriptor::truncate(tables, ctx, args.small(0), args.number(1))?;
             Datum::Int4(0)
         }
-        CreateAny => Datum::Oid(create(tables, ctx, Oid(0))?),
-        Create => Datum::Oid(create(tables, ctx, args.oid(0))?),
+        CreateAny => Datum::Oid(object::create(tables, ctx, Oid(0))?),
+        Create => Datum::Oid(object::create(tables, ctx, args.oid(0))?),
         Unlink => {
-            unlink(tables, ctx, args.oid(0))?;
+            object::unlink(tables, ctx, args.oid(0))?;
             Datum::Int4(1)
         }
         FromBytes => {
-            let object = create(tables, ctx, args.oid(0))?;
+            let object = object::create(tables, ctx, args.oid(0))?;
             as_it_is(ctx, |ctx| content::write(tables, ctx, object, 0, args.bytes(1)))?;
             Datum::Oid(object)
         }
@@ -175,48 +172,13 @@ fn change(
 ) -> ExecResult<()> {
     match call {
         LargeObjectCall::Grant => {
-            let change = rights::Change::new(args.oids(1), args.small(2), args.small(3));
-            rights::grant(tables, ctx, &args.oids(0), &change)
+            let change = statement::Change::new(args.oids(1), args.small(2), args.small(3));
+            statement::grant(tables, ctx, &args.oids(0), &change)
         }
-        LargeObjectCall::GiveTo => rights::give_to(tables, ctx, args.oid(0), args.oid(1)),
-        LargeObjectCall::Comment => rights::comment(tables, ctx, args.oid(0), args.text(1)),
-        _ => rights::of_roles(tables, ctx, &args.oids(0), args.oid(1)),
+        LargeObjectCall::GiveTo => statement::give_to(tables, ctx, args.oid(0), args.oid(1)),
+        LargeObjectCall::Comment => statement::comment(tables, ctx, args.oid(0), args.text(1)),
+        _ => statement::of_roles(tables, ctx, &args.oids(0), args.oid(1)),
     }
-}
-
-/// Makes an empty object of this number, or of a new one.
-fn create(tables: &Tables, ctx: &mut ExecContext<'_, '_>, asked: Oid) -> ExecResult<Oid> {
-    let owner = rights::role(ctx)?;
-    let mut object = asked;
-    while object == Oid(0) {
-        ctx.tick()?;
-        let drawn = ctx.functions.session.call(NEW_OID, &[])?;
-        let drawn = integer(&drawn).map_or(Oid(0), |oid| Oid(oid as u32));
-        let is_free = as_it_is(ctx, |ctx| tables.object(ctx, drawn))?.is_none();
-        object = if is_free { drawn } else { Oid(0) };
-    }
-    tables.add(ctx, object, &LargeObject::of_owner(owner))?;
-    Ok(object)
-}
-
-/// Drops an object, its pages, and what is open of it.
-fn unlink(tables: &Tables, ctx: &mut ExecContext<'_, '_>, object: Oid) -> ExecResult<()> {
-    as_it_is(ctx, |ctx| {
-        rights::require_owner(tables, ctx, object, true)?;
-        remove(tables, ctx, object)
-    })
-}
-
-/// The same, whoever asks.
-fn remove(tables: &Tables, ctx: &mut ExecContext<'_, '_>, object: Oid) -> ExecResult<()> {
-    if !ctx.effects_mut().cursors.large_objects().is_empty() {
-        ctx.effects_mut().cursors.large_objects_mut().0.close_all_of(object);
-    }
-    tables.lock(ctx, object, LockMode::Update)?;
-    if !tables.remove(ctx, object)? {
-        return Err(undefined(object).into());
-    }
-    content::remove_from(tables, ctx, object, 0)
 }
 
 /// `lo_get`: all that an object holds, or a part of it.
