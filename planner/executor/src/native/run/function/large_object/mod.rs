@@ -193,7 +193,7 @@ fn get(tables: &Tables, ctx: &mut ExecContext<'_, '_>, args: &Arguments<'_>) -> 
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).into());
     }
     rights::require(tables, ctx, object, false)?;
-    let length = (content::size(tables, ctx, object)? - from).max(0).min(most);
+    let length = content::size(tables, ctx, object)?.saturating_sub(from).max(0).min(most);
     if length > memory::VALUE_MAX as i64 {
         let message = "large object read request is too large";
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message).into());
