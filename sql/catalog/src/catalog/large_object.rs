@@ -23,6 +23,11 @@ pub const LARGE_OBJECTS: Oid = Oid(9000);
 /// The system relations that PostgreSQL has under these numbers and that are tables with stored rows here.
 pub const STORED: [Oid; 1] = [LARGE_OBJECT_PAGES];
 
+/// Whether a table with stored rows is one of these, and so the system's own.
+pub fn is_table_of_large_objects(table: Oid) -> bool {
+    matches!(table, LARGE_OBJECTS | LARGE_OBJECT_PAGES)
+}
+
 /// Bytes of a page (LOBLKSIZE).
 pub const PAGE_BYTES: usize = 2048;
 /// Bytes of the largest object (MAX_LARGE_OBJECT_SIZE).

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::role::DATABASE_OWNER;
 use super::{Access, AclItem, EVERYBODY, ObjectClass};
-use crate::catalog::large_object::{LARGE_OBJECT_PAGES, LARGE_OBJECTS};
+use crate::catalog::large_object::is_table_of_large_objects;
 use crate::catalog::{
     ARCHIPEL, Catalog, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
 };
@@ -36,11 +36,6 @@ impl fmt::Display for AclText<'_> {
         }
         write!(f, "/{}", name(self.item.grantor))
     }
-}
-
-/// Whether a table with stored rows is the system's own.
-fn is_of_system(table: Oid) -> bool {
-    matches!(table, LARGE_OBJECTS | LARGE_OBJECT_PAGES)
 }
 
 /// System relations that not everybody may read.
@@ -122,7 +117,7 @@ impl Catalog {
                 with_public(SUPERUSER, ObjectClass::Schema.all(), Privileges::USAGE)
             }
             _ => match self.table_in_place(object) {
-                Some(table) if table.kind == TableKind::System || is_of_system(object) => {
+                Some(table) if table.kind == TableKind::System || is_table_of_large_objects(object) => {
                     let public = if is_secret(table) { Privileges::NONE } else { Privileges::SELECT };
                     with_public(SUPERUSER, ObjectClass::Relation.all(), public)
                 }
