@@ -63,11 +63,12 @@ impl Compiler<'_> {
     /// reaches: a look at descriptions is no statement about large objects.
     pub(in crate::native::plan) fn large_objects_in(&mut self, table: &Table) -> Result<Option<MoreRows>> {
         let relation = table.oid;
-        if !large_object::shown::tells_of(relation) || self.env.catalog.table_by_oid(LARGE_OBJECTS).is_none()
+        if !large_object::system_rows::tells_of(relation)
+            || self.env.catalog.table_by_oid(LARGE_OBJECTS).is_none()
         {
             return Ok(None);
         }
         let tables = self.large_objects(None)?;
-        Ok(Some(Box::new(move |ctx| large_object::shown::rows(&tables, ctx, relation))))
+        Ok(Some(Box::new(move |ctx| large_object::system_rows::rows(&tables, ctx, relation))))
     }
 }

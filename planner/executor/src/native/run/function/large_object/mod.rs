@@ -10,15 +10,15 @@
 //! - [`descriptor`] objects that are open, and the calls about them
 //! - [`object`]     objects that are made and dropped; [`file`] files of the server
 //! - [`rights`]     who may do what; [`statement`] GRANT, OWNER TO, COMMENT, REASSIGN and DROP OWNED
-//! - [`shown`]      their rows in system relations
+//! - [`system_rows`] their rows in system relations
 
 mod content;
 mod descriptor;
 mod file;
 mod object;
 mod rights;
-pub(crate) mod shown;
 mod statement;
+pub(crate) mod system_rows;
 pub(crate) mod table;
 
 use archipel_sql::datum::Datum;
