@@ -26,6 +26,8 @@ pub enum Change {
     NamesToIds,
     /// Writes rows in the form of this version that were kept in another one.
     RewrittenRows,
+    /// Makes the tables of large objects.
+    LargeObjects,
 }
 
 /// All steps, oldest first.
@@ -33,6 +35,7 @@ pub const STEPS: &[Step] = &[
     Step { version: 1, name: "schemas", change: Change::Script(include_str!("../sql/0001_schemas.sql")) },
     Step { version: 2, name: "ids for names", change: Change::NamesToIds },
     Step { version: 3, name: "rows of all databases", change: Change::RewrittenRows },
+    Step { version: 4, name: "large objects", change: Change::LargeObjects },
 ];
 
 /// The catalog version that all steps together lead to.

@@ -163,7 +163,7 @@ fn describe_catalog(catalog: &Catalog, checked: &mut Checked) -> Result<(), Star
         checked.report,
         "database {}: {} tables, {} routines, {} sequences, migration step {}{}",
         catalog.database_name(),
-        catalog.tables().filter(|table| table.is_stored()).count(),
+        catalog.tables().filter(|table| table.is_stored() && table.schema != "pg_catalog").count(),
         catalog.routines_all().count(),
         catalog.sequences().count(),
         catalog.migration(),

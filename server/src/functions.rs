@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::LAST_SEQUENCE;
-use archipel_sql::catalog::Privileges;
+use archipel_sql::catalog::{Numbered, Privileges};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{SessionHost, Snapshot};
@@ -19,6 +19,7 @@ use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::session::host::{Host, PendingSetting};
+use crate::session::large_object::file;
 use crate::session::role_setting;
 use crate::system::Source;
 use crate::system::cells::array;
@@ -66,7 +67,10 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             }
             _ => Datum::Null,
         },
-        "pg_sleep" => return sleep(host, args),
+        "pg_sleep" => return waiting(|| sleep(host, args)),
+        "archipel_new_oid" => return new_oid(host),
+        "be_lo_import" => return waiting(|| file::read(host, args)),
+        "be_lo_export" => return waiting(|| file::write(host, args)),
         "pg_terminate_backend" => match args {
             [Datum::Int4(process), ..] => {
                 check_signal(host, *process, "terminate")?;
@@ -294,15 +298,25 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
     Ok(Datum::text(&shown))
 }
 
-/// Sleeps on the caller's thread: statements that sleep have left the executors. A thread of a pool has
+/// Waits on the caller's thread: statements that wait have left the executors. A thread of a pool has
 /// others do its work meanwhile.
-fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
+fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     let of_pool =
         Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if of_pool { tokio::task::block_in_place(|| sleep_here(host, args)) } else { sleep_here(host, args) }
+    if of_pool { tokio::task::block_in_place(wait) } else { wait() }
 }
 
-fn sleep_here(host: &Host, args: &[Datum]) -> Result<Datum> {
+/// A number for an object that no catalog knows.
+fn new_oid(host: &Host) -> Result<Datum> {
+    let drawn = host.database.catalog.numbers().draw(Numbered::Oid, 1);
+    let none_left = || {
+        let message = "there are no numbers left for new objects";
+        SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message)
+    };
+    Ok(Datum::Oid(Oid(drawn.ok_or_else(none_left)?)))
+}
+
+fn sleep(host: &Host, args: &[Datum]) -> Result<Datum> {
     let seconds = match args {
         // As good as for ever, and a length that the clock can add.
         [Datum::Float8(seconds)] if !seconds.is_nan() => seconds.clamp(0.0, 1e9),

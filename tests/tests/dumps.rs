@@ -167,6 +167,10 @@ INSERT INTO app.base VALUES (1);
 INSERT INTO app.heir VALUES (2, 'y');
 INSERT INTO public.plain VALUES ('a', 'b'), ('c', NULL), ('d', '\N');
 SELECT nextval('app.counter'), nextval('app.counter');
+SELECT lo_from_bytea(4711, convert_to(repeat('large ', 1000), 'utf8')), lo_from_bytea(4712, '\x00ff'), lo_create(4713);
+COMMENT ON LARGE OBJECT 4711 IS 'kept; it''s large';
+GRANT SELECT ON LARGE OBJECT 4711 TO reader WITH GRANT OPTION;
+ALTER LARGE OBJECT 4712 OWNER TO clerk;
 "#;
 
 /// A PostgreSQL and an Archipel with the same roles and the same schema.

@@ -153,6 +153,13 @@ impl Txn<'_> {
         std::mem::replace(&mut self.reads_newest, newest)
     }
 
+    /// From now on reads see what was committed in this epoch or before, which a registered snapshot keeps, and
+    /// what the transaction has written. Answers what they saw before, for the way back; until then nothing is
+    /// written.
+    pub fn read_at(&mut self, epoch: Option<Epoch>) -> Option<Epoch> {
+        std::mem::replace(&mut self.snapshot, epoch)
+    }
+
     /// Stops with a conflict if somebody changed this row since the transaction's snapshot.
     pub fn require_unchanged(&mut self, table: &TableMeta, key: &[u8]) -> Result<(), Stop> {
         if self.snapshot.is_none() {

@@ -32,8 +32,9 @@ mod work;
 mod tests;
 
 use archipel_binder::{bind, bound, evaluate};
+use archipel_engine::DdlOp;
 use archipel_sql::ast::Statement;
-use archipel_sql::catalog::{CatalogChange, Migration, Object, earlier_form};
+use archipel_sql::catalog::{CatalogChange, Migration, Object, earlier_form, large_object};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 pub use crate::access::dependence::require_unused_roles;
@@ -54,6 +55,7 @@ pub use crate::work::plan::{Copies, DdlEnv, DdlPlan, FaultyKey, KeyFault, Valida
 pub use crate::work::require_user_table;
 pub use crate::work::rewrite::{Computed, ComputedValue, FieldWay, relabelled};
 use archipel_row as row;
+use row::table_def;
 
 /// Plans a definition. Statements that define nothing are XX000.
 pub fn plan(statement: &Statement, env: &DdlEnv<'_>) -> Result<DdlPlan> {
@@ -100,6 +102,19 @@ pub fn plan_rewritten_rows(version: u32, name: &str, env: &DdlEnv<'_>) -> Result
             CatalogChange::Put(object) => work.put(object),
             CatalogChange::Drop(kind, oid) => work.drop(kind, oid),
         }
+    }
+    work.put(Object::Migration(Migration { version, name: name.to_string() }));
+    work.finish()
+}
+
+/// Plans the migration step that makes the tables of large objects, and the row that says it ran.
+pub fn plan_large_objects(version: u32, name: &str, env: &DdlEnv<'_>) -> Result<DdlPlan> {
+    let mut work = Work::new(env, "MIGRATION");
+    let group = work.group();
+    let trees = (work.tree(), work.tree());
+    for table in large_object::tables(group, trees) {
+        let table = work.put_table(table);
+        work.operation(DdlOp::CreateTable(table_def(&table)));
     }
     work.put(Object::Migration(Migration { version, name: name.to_string() }));
     work.finish()

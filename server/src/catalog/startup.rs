@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
 use archipel_migrations::Change;
-use archipel_planner::ddl::{Copies, DdlEnv, DdlPlan, plan_ids, plan_migration, plan_rewritten_rows};
+use archipel_planner::ddl::{
+    Copies, DdlEnv, DdlPlan, plan_ids, plan_large_objects, plan_migration, plan_rewritten_rows,
+};
 use archipel_sql::ast::{AlterRole, RoleAction, RoleName, RoleOption, Statement};
 use archipel_sql::catalog::first_databases::first_databases;
 use archipel_sql::catalog::names::is_temporary_schema;
@@ -319,6 +321,7 @@ fn migrate(
             plan
         }
         Change::RewrittenRows => plan_rewritten_rows(step.version, step.name, &environment)?,
+        Change::LargeObjects => plan_large_objects(step.version, step.name, &environment)?,
     };
     run_plan(engine, catalog, plan)
 }

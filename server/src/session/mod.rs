@@ -6,6 +6,7 @@
 //! - [`definition`]  DDL, on its own and in blocks; its locks; maintenance
 //! - [`copy`]        COPY
 //! - [`cursor`]      DECLARE, FETCH, MOVE, CLOSE; portals; rows that come when they are fetched
+//! - [`large_object`] statements about large objects; files that they come from and go to
 //! - [`utility`]     statements that neither read nor write rows
 //! - [`backup`]      BASE_BACKUP
 //! - [`migration`]      a session that goes to another executor, with its [`belongings`]
@@ -23,6 +24,7 @@ pub(crate) mod cursor;
 pub(crate) mod definition;
 pub(crate) mod execute;
 pub mod host;
+pub(crate) mod large_object;
 mod memory;
 pub mod migration;
 pub mod protocol;

@@ -183,6 +183,20 @@ impl Session {
                 self.alter_system(change).await?;
                 self.output.command_complete(prepared.tag);
             }
+            Statement::LargeObject(about) => {
+                self.large_object_statement(about, alone).await?;
+                self.output.command_complete(prepared.tag);
+            }
+            Statement::OwnedObjects(owned) => {
+                let alone = self.large_objects_of_roles(owned, alone).await?;
+                let tag = self.define(statement, prepared, params, alone).await?;
+                self.output.command_complete(&tag);
+            }
+            Statement::DropRole(drop) => {
+                self.require_no_large_objects(drop).await?;
+                let tag = self.define(statement, prepared, params, alone).await?;
+                self.output.command_complete(&tag);
+            }
             other if self.session_statement(other, alone)? => self.output.command_complete(prepared.tag),
             _ => {
                 let tag = self.define(statement, prepared, params, alone).await?;

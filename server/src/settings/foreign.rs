@@ -32,7 +32,6 @@ const FIXED: [(&str, &str); 9] = [
     ("array_nulls", "on"),
     ("dynamic_library_path", "$libdir"),
     ("exit_on_error", "off"),
-    ("lo_compat_privileges", "off"),
     ("local_preload_libraries", ""),
     ("session_preload_libraries", ""),
     ("temp_tablespaces", ""),

@@ -386,6 +386,12 @@ fn foreign_row(host: &Host, known: &foreign::Foreign) -> Vec<Datum> {
     ]
 }
 
+/// Whether statistics tell of a table: one of users, or (`all`) one of the system, which may have rows of its own.
+fn is_counted(table: &TableRef, all: bool) -> bool {
+    let of_users = table.is_stored() && table.schema != "pg_catalog";
+    of_users || all && (table.is_stored() || table.kind == TableKind::System)
+}
+
 /// The tables by number and name, with NULL for what is not counted; `all`: those of the system, too.
 fn known_tables(host: &Host, columns: &[(&str, Type)], all: bool) -> Vec<Vec<Datum>> {
     let tables = host.catalog.catalog.tables();
@@ -394,14 +400,14 @@ fn known_tables(host: &Host, columns: &[(&str, Type)], all: bool) -> Vec<Vec<Dat
         row.resize(columns.len(), Datum::Null);
         row
     };
-    tables.filter(|table| table.is_stored() || all && table.kind == TableKind::System).map(row).collect()
+    tables.filter(|table| is_counted(table, all)).map(row).collect()
 }
 
 /// The indexes of the tables, with NULL for what is not counted; `all`: those of the system's tables, too.
 fn known_indexes(host: &Host, all: bool) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     let tables = host.catalog.catalog.tables();
-    for table in tables.filter(|table| table.is_stored() || all && table.kind == TableKind::System) {
+    for table in tables.filter(|table| is_counted(table, all)) {
         let primary = table.primary_key.iter().map(|key| (key.oid, &key.name));
         for (oid, name) in primary.chain(table.indexes.iter().map(|index| (index.oid, &index.name))) {
             let mut row = vec![Datum::Oid(table.oid), Datum::Oid(oid)];

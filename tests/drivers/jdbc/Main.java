@@ -31,6 +31,8 @@ import java.util.concurrent.TimeUnit;
 import org.postgresql.PGConnection;
 import org.postgresql.PGNotification;
 import org.postgresql.copy.CopyManager;
+import org.postgresql.largeobject.LargeObject;
+import org.postgresql.largeobject.LargeObjectManager;
 import org.postgresql.util.PGInterval;
 import org.postgresql.util.PGobject;
 import org.postgresql.util.PSQLException;
@@ -312,6 +314,46 @@ final class Main {
             ended.cancelCopy();
             usable(connection);
             Checks.equal(run(connection, "DELETE FROM item"), 3000);
+        }
+    }
+
+    private static void largeObjects() throws Exception {
+        try (Connection connection = connect()) {
+            connection.setAutoCommit(false);
+            LargeObjectManager manager = connection.unwrap(PGConnection.class).getLargeObjectAPI();
+            long oid = manager.createLO(LargeObjectManager.READWRITE);
+            byte[] content = new byte[300_000];
+            for (int at = 0; at < content.length; at++) {
+                content[at] = (byte) (at * 7);
+            }
+            try (LargeObject large = manager.open(oid, LargeObjectManager.READWRITE)) {
+                large.write(content);
+                Checks.equal(large.size(), 300_000);
+                large.seek(1_000);
+                Checks.equal(Arrays.equals(large.read(5_000), Arrays.copyOfRange(content, 1_000, 6_000)), true);
+                large.seek64(6_000_000_000L, LargeObject.SEEK_SET);
+                Checks.equal(large.tell64(), 6_000_000_000L);
+                large.truncate(10);
+                Checks.equal(large.size64(), 10L);
+            }
+            connection.commit();
+            try (LargeObject large = manager.open(oid, LargeObjectManager.READ)) {
+                Checks.equal(Arrays.equals(large.getInputStream().readAllBytes(), Arrays.copyOf(content, 10)), true);
+                Checks.refused("55000", () -> large.write(new byte[] {1}));
+            }
+            connection.rollback();
+            manager.delete(oid);
+            connection.commit();
+            Checks.refused("42704", () -> manager.open(oid, LargeObjectManager.READ));
+            connection.rollback();
+            try (PreparedStatement insert = connection.prepareStatement("SELECT length(lo_get(?))")) {
+                insert.setBlob(1, new ByteArrayInputStream(content), content.length);
+                try (ResultSet rows = insert.executeQuery()) {
+                    rows.next();
+                    Checks.equal(rows.getInt(1), 300_000);
+                }
+            }
+            connection.rollback();
         }
     }
 
@@ -676,6 +718,7 @@ final class Main {
         checks.check("batches run, rewritten", () -> batches("reWriteBatchedInserts=true"));
         checks.check("copy goes both ways", Main::copies);
         checks.check("rows are copied in binary", Main::binaryCopies);
+        checks.check("large objects are read and written", Main::largeObjects);
         checks.check("rows are fetched in steps", Main::fetches);
         checks.check("functions are called with OUT parameters", Main::routines);
         checks.check("procedures are called, and commit", Main::procedures);

@@ -116,6 +116,28 @@ AS $function$ BEGIN RETURN a + b; END $function$' <<'SQL'
 \sf add
 SQL
 
+content="$(mktemp)"
+head -c 300000 /dev/urandom > "$content"
+compare "large objects come from files and go to files" "lo_import N
+N|$user|from a file
+300000 bytes
+lo_export
+same
+lo_unlink N
+ERROR:  large object 1 does not exist" "$(client <<SQL | sed -E 's/^(lo_[a-z]+ )?[0-9]+(\||$)/\1N\2/'
+\lo_import $content 'from a file'
+\set object :LASTOID
+\lo_list
+SELECT length(lo_get(:object)) || ' bytes';
+\lo_export :object $content.copy
+\! cmp $content $content.copy && echo same
+\lo_unlink :object
+\lo_list
+\lo_unlink 1
+SQL
+)"
+rm -f "$content" "$content.copy"
+
 check "lists types and functions" $'public|mood|\npublic|add|integer|a integer, b integer DEFAULT 1|func\npublic|fill||INOUT n integer|proc' <<'SQL'
 \dT
 \df

@@ -4,6 +4,7 @@ import datetime
 import decimal
 import io
 import select
+import tempfile
 import threading
 import time
 import uuid
@@ -120,6 +121,43 @@ def copy_goes_both_ways():
             cursor.copy_from(io.StringIO("x\ty\n"), "item")
         connection.rollback()
         equal(one(connection, "SELECT count(*) FROM item"), 0)
+
+
+@check
+def large_objects_are_files():
+    with connect() as connection:
+        large = connection.lobject(0, "wb")
+        equal((large.write(b"one two three"), large.tell()), (13, 13))
+        equal((large.seek(4), large.write(b"TWO")), (4, 3))
+        oid = large.oid
+        large.close()
+        connection.commit()
+        large = connection.lobject(oid, "rb")
+        equal((large.read(7), large.seek(-5, 2), large.read()), (b"one TWO", 8, b"three"))
+        large.seek(0)
+        large.close()
+        large = connection.lobject(oid, "rwb")
+        large.truncate(3)
+        equal(large.read(), b"one")
+        large.seek(5_000_000_000)
+        large.write(b"far")
+        equal(large.tell(), 5_000_000_003)
+        large.truncate(0)
+        large.write(bytes(range(256)) * 4096)
+        connection.commit()
+        large = connection.lobject(oid, "rb")
+        equal(large.read(), bytes(range(256)) * 4096)
+        connection.rollback()
+        with refused("42704"):
+            one(connection, "SELECT loread(0, 1)")
+        connection.rollback()
+        with tempfile.NamedTemporaryFile() as file:
+            connection.lobject(oid).export(file.name)
+            copy = connection.lobject(0, "r", 0, file.name)
+            equal(one(connection, "SELECT lo_get(%s) = lo_get(%s)", (copy.oid, oid)), True)
+            copy.unlink()
+        connection.lobject(oid).unlink()
+        equal(one(connection, "SELECT count(*) FROM pg_largeobject WHERE loid = %s", (oid,)), 0)
 
 
 @check

@@ -100,6 +100,7 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
         },
         GrantObjects::Languages(_) => (ObjectClass::Language, "language"),
         GrantObjects::Parameters(_) => (ObjectClass::Parameter, "parameter"),
+        GrantObjects::LargeObjects(_) => return Err(SqlError::internal("a large object is in no catalog")),
     };
     let may_be_sequence = matches!(grant.objects, GrantObjects::Tables(_));
     let (of_columns, of_whole): (Vec<_>, Vec<_>) =
@@ -220,7 +221,7 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
         GrantObjects::Databases(names) => {
             names.iter().map(|name| database_target(name, class, work)).collect()
         }
-        GrantObjects::Languages(_) => Ok(Vec::new()),
+        GrantObjects::Languages(_) | GrantObjects::LargeObjects(_) => Ok(Vec::new()),
         GrantObjects::Parameters(names) => Ok(parameter_targets(names, work)),
         GrantObjects::Types(names) => names.iter().map(|name| type_target(name, class, work)).collect(),
         GrantObjects::Domains(names) => names.iter().map(|name| domain_target(name, class, work)).collect(),

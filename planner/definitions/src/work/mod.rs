@@ -671,7 +671,7 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
 
 /// Refuses views and the system's own tables.
 pub fn require_user_table(table: &Table) -> Result<()> {
-    if table.kind == TableKind::Table {
+    if table.kind == TableKind::Table && table.schema != "pg_catalog" {
         return Ok(());
     }
     if table.kind == TableKind::View {

@@ -110,7 +110,13 @@ fn needs_native(rel: &Rel) -> bool {
         _ => {}
     });
     crate::native::visit_expressions(rel, &mut |expr| {
-        needed |= matches!(expr.kind, ExprKind::Routine { .. });
+        needed |= match &expr.kind {
+            ExprKind::Routine { .. } => true,
+            ExprKind::Call { function, .. } => {
+                matches!(function.function.intrinsic, Some(Intrinsic::LargeObject(_)))
+            }
+            _ => false,
+        };
     });
     needed
 }

@@ -10,7 +10,7 @@ mod copy_batch;
 pub(super) mod copy_in;
 mod copy_out;
 mod program;
-mod server_file;
+pub(super) mod server_file;
 mod sink;
 mod source;
 pub(super) mod state;

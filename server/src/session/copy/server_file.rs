@@ -99,7 +99,7 @@ pub(super) fn failed_by_bug() -> SqlError {
 }
 
 /// What failed with a file, with PostgreSQL's code for the reason (errcode_for_file_access).
-pub(super) fn file_error(error: &Error, what: &str) -> SqlError {
+pub(in crate::session) fn file_error(error: &Error, what: &str) -> SqlError {
     let state = match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::EROFS) => SqlState::INSUFFICIENT_PRIVILEGE,
         Some(libc::ENOENT) => SqlState::UNDEFINED_FILE,

@@ -111,6 +111,7 @@ impl Session {
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         if let Some(cursors) = run.cursors_changed.take() {
             self.cursors = cursors;
+            self.pin_large_objects();
         }
         let host = run.host.clone();
         self.apply_settings(&host)?;

@@ -550,6 +550,7 @@ impl Session {
         self.take_said(run.notifications, run.ticket, outcome.depends_on)?;
         if let Some(cursors) = run.cursors_changed {
             self.cursors = cursors;
+            self.pin_large_objects();
         }
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
         let (sets, local) = {

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{function_by_oid, quote_identifier};
 use archipel_sql::io;
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 
 use crate::encode::{RowsTo, Text};
 use crate::run::statement::RowsLeave;
@@ -82,6 +83,9 @@ impl Session {
     /// another number of arguments than it has.
     async fn text_of_call(&mut self, call: &FunctionCall<'_>) -> Result<String> {
         let number = call.function.0;
+        if let Some(text) = text_of_built_in(call)? {
+            return Ok(text);
+        }
         let asked = format!(
             "SELECT 'SELECT ' || pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(p.proname) \
                 || '(' || coalesce((SELECT pg_catalog.string_agg(\
@@ -103,12 +107,43 @@ impl Session {
             let message = format!("cannot call function \"{name}\" via fastpath interface");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
-        let given = call.argument_count();
-        if usize::try_from(*count) != Ok(given) {
-            let message =
-                format!("function call message contains {given} arguments but function requires {count}");
-            return Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message));
-        }
+        require_arguments(call, usize::try_from(*count).unwrap_or_default())?;
         Ok(text.to_string())
     }
+}
+
+/// 08P01 for another number of arguments than a function has.
+fn require_arguments(call: &FunctionCall<'_>, count: usize) -> Result<()> {
+    let given = call.argument_count();
+    if given == count {
+        return Ok(());
+    }
+    let message = format!("function call message contains {given} arguments but function requires {count}");
+    Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, message))
+}
+
+/// The same of a function that is built in, whose arguments are of types that have plain names: those of large
+/// objects, which are called often, need no look at `pg_proc`.
+fn text_of_built_in(call: &FunctionCall<'_>) -> Result<Option<String>> {
+    let Some(function) = function_by_oid(call.function).filter(|function| !function.variadic) else {
+        return Ok(None);
+    };
+    let typed = |(place, ty): (usize, &Oid)| {
+        let name = match *ty {
+            Oid::OID => "oid",
+            Oid::BOOL => "bool",
+            Oid::INT4 => "int4",
+            Oid::INT8 => "int8",
+            Oid::TEXT => "text",
+            Oid::BYTEA => "bytea",
+            _ => return None,
+        };
+        Some(format!("${}::pg_catalog.{name}", place + 1))
+    };
+    let Some(args) = function.args.iter().enumerate().map(typed).collect::<Option<Vec<String>>>() else {
+        return Ok(None);
+    };
+    require_arguments(call, args.len())?;
+    let name = quote_identifier(function.name);
+    Ok(Some(format!("SELECT pg_catalog.{name}({})", args.join(", "))))
 }

@@ -12,6 +12,7 @@
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`dependency`] who would break if an object went
+//! - [`large_object`] where the rows of large objects lie
 //! - [`invalidation`] what a plan has asked of a catalog, and whether another one answers the same
 //! - [`relation`]  indexes, sequences, views, system columns
 //! - [`partition`] tables that have their rows in others
@@ -31,6 +32,7 @@ pub mod dependency;
 pub mod earlier_form;
 pub mod first_databases;
 pub mod invalidation;
+pub mod large_object;
 pub mod names;
 pub mod numbers;
 pub mod object;
@@ -60,6 +62,7 @@ pub use copy::DatabaseCopy;
 pub use database::{Database, DatabaseSettings};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
+pub use large_object::LargeObject;
 pub use numbers::{Numbered, ObjectNumbers};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use parameters::{ParameterAccess, Parameters};

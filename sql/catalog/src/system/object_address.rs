@@ -61,6 +61,8 @@ fn identity(source: &dyn SystemSource, class: Oid, object: Oid, part: i32) -> Re
         2615 => named(source, catalog.schema_by_oid(object).map(|schema| schema.name.clone()), "schema"),
         1260 => named(source, catalog.role_by_oid(object).map(|role| role.name.clone()), "role"),
         1262 => named(source, catalog.name_of_database(object).map(str::to_owned), "database"),
+        // Whether there is such an object no catalog knows.
+        2613 => large_object(object),
         2620 => match catalog.trigger_by_oid(object) {
             None => Identity::missing("trigger"),
             Some((table, place)) => {
@@ -102,6 +104,17 @@ fn default_access(source: &dyn SystemSource, object: Oid) -> Identity {
         name: None,
         identity: Some(identity),
         described: Some(entry.describe(&role, schema.as_deref())),
+    }
+}
+
+/// A large object, which has only its number.
+fn large_object(object: Oid) -> Identity {
+    Identity {
+        kind: "large object".to_owned(),
+        schema: None,
+        name: None,
+        identity: Some(object.to_string()),
+        described: Some(format!("large object {object}")),
     }
 }
 

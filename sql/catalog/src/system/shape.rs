@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
+use crate::catalog::large_object::STORED;
 use crate::catalog::{Column, Table, TableKind};
 use crate::datum::Datum;
 use crate::types::{Oid, Type};
@@ -60,10 +61,11 @@ pub(super) fn relation_kind(schema: &str, name: &str) -> u8 {
     shape(schema, name).map_or(b'v', |shape| shape.kind)
 }
 
-/// Every relation of pg_catalog and information_schema, for [`crate::catalog::Catalog::new`].
+/// Every computed relation of pg_catalog and information_schema, for [`crate::catalog::Catalog::new`].
 pub fn tables() -> Vec<Table> {
     shapes()
         .iter()
+        .filter(|shape| !STORED.contains(&shape.oid))
         .map(|shape| {
             let columns = shape.columns.iter();
             let column = |column: &ShapeColumn| Column {

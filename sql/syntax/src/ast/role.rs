@@ -108,6 +108,8 @@ pub enum GrantObjects {
     Routines(RoutineWord, Vec<RoutineSignature>),
     Types(Vec<QualifiedName>),
     Domains(Vec<QualifiedName>),
+    /// By their numbers. A statement about them is a [`LargeObjectStatement`](super::LargeObjectStatement).
+    LargeObjects(Vec<u32>),
     /// ALL TABLES | SEQUENCES | FUNCTIONS … IN SCHEMA: the word, and the schemas.
     AllInSchema(String, Vec<String>),
 }

@@ -11,6 +11,7 @@ use super::ddl::{
     Truncate,
 };
 use super::extension::{AlterExtension, CreateExtension, DropExtension};
+use super::large_object::LargeObjectStatement;
 use super::name::QualifiedName;
 use super::operator_class::{
     AlterOperatorClass, AlterOperatorFamily, CreateOperatorClass, CreateOperatorFamily, DropOperatorClass,
@@ -90,6 +91,7 @@ pub enum Statement {
     DropDatabase(DropDatabase),
     AlterDefaultPrivileges(AlterDefaultPrivileges),
     OwnedObjects(OwnedObjects),
+    LargeObject(LargeObjectStatement),
     CreateExtension(CreateExtension),
     AlterExtension(AlterExtension),
     DropExtension(DropExtension),
@@ -269,6 +271,7 @@ impl Statement {
             Statement::DropExtension(_) => "DROP EXTENSION",
             Statement::OwnedObjects(owned) if owned.to.is_some() => "REASSIGN OWNED",
             Statement::OwnedObjects(_) => "DROP OWNED",
+            Statement::LargeObject(statement) => statement.tag(),
             Statement::Call(_) => "CALL",
             Statement::Do(_) => "DO",
             Statement::Copy(_) => "COPY",

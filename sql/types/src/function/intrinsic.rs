@@ -98,6 +98,7 @@ pub enum Intrinsic {
     /// The second says whether the lock is shared.
     Advisory(AdvisoryLock, bool),
     Notify,
+    LargeObject(LargeObjectCall),
     Sleep,
     TriggerDepth,
     /// Answers something else each time, by the clock or by chance, and changes nothing.
@@ -115,6 +116,61 @@ pub enum AdvisoryLock {
     TryForTransaction,
     GiveBack,
     GiveBackAll,
+}
+
+/// What a function does with a large object (chapter 35 of PostgreSQL's manual).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LargeObjectCall {
+    /// Of an object and how it is opened: its descriptor.
+    Open,
+    /// From here on to [`LargeObjectCall::Truncate`] of a descriptor.
+    Close,
+    Read,
+    Write,
+    Seek,
+    Seek64,
+    Tell,
+    Tell64,
+    Truncate,
+    /// `lo_creat`, whose argument says nothing.
+    CreateAny,
+    /// Of its number, or 0.
+    Create,
+    Unlink,
+    FromBytes,
+    /// All of it, or a part.
+    Get,
+    Put,
+    /// Of a file's name and perhaps its number.
+    Import,
+    Export,
+    /// GRANT and REVOKE: objects, grantees, rights, and how.
+    Grant,
+    /// ALTER LARGE OBJECT … OWNER TO.
+    GiveTo,
+    /// COMMENT ON LARGE OBJECT.
+    Comment,
+    /// REASSIGN OWNED and DROP OWNED: roles, and who gets what they own.
+    OfRoles,
+    /// The comment on what may be one: of its number, and the name of its catalog.
+    Description,
+}
+
+impl LargeObjectCall {
+    /// Whether it may change rows.
+    pub fn writes(self) -> bool {
+        use LargeObjectCall::*;
+        !matches!(self, Open | Close | Read | Seek | Seek64 | Tell | Tell64 | Get | Export | Description)
+    }
+
+    /// Whether its first argument is the number of the object.
+    pub fn names_object(self) -> bool {
+        use LargeObjectCall::*;
+        matches!(
+            self,
+            Open | Create | Unlink | FromBytes | Get | Put | Export | GiveTo | Comment | Description
+        )
+    }
 }
 
 /// Which orders of its two sides a comparison takes as true.
@@ -339,6 +395,32 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("pg_advisory_unlock_shared_int4", Intrinsic::Advisory(AdvisoryLock::GiveBack, true)),
     ("pg_advisory_unlock_all", Intrinsic::Advisory(AdvisoryLock::GiveBackAll, false)),
     ("pg_notify", Intrinsic::Notify),
+    ("be_lo_open", Intrinsic::LargeObject(LargeObjectCall::Open)),
+    ("be_lo_close", Intrinsic::LargeObject(LargeObjectCall::Close)),
+    ("be_loread", Intrinsic::LargeObject(LargeObjectCall::Read)),
+    ("be_lowrite", Intrinsic::LargeObject(LargeObjectCall::Write)),
+    ("be_lo_lseek", Intrinsic::LargeObject(LargeObjectCall::Seek)),
+    ("be_lo_lseek64", Intrinsic::LargeObject(LargeObjectCall::Seek64)),
+    ("be_lo_tell", Intrinsic::LargeObject(LargeObjectCall::Tell)),
+    ("be_lo_tell64", Intrinsic::LargeObject(LargeObjectCall::Tell64)),
+    ("be_lo_truncate", Intrinsic::LargeObject(LargeObjectCall::Truncate)),
+    ("be_lo_truncate64", Intrinsic::LargeObject(LargeObjectCall::Truncate)),
+    ("be_lo_creat", Intrinsic::LargeObject(LargeObjectCall::CreateAny)),
+    ("be_lo_create", Intrinsic::LargeObject(LargeObjectCall::Create)),
+    ("be_lo_unlink", Intrinsic::LargeObject(LargeObjectCall::Unlink)),
+    ("be_lo_from_bytea", Intrinsic::LargeObject(LargeObjectCall::FromBytes)),
+    ("be_lo_get", Intrinsic::LargeObject(LargeObjectCall::Get)),
+    ("be_lo_get_fragment", Intrinsic::LargeObject(LargeObjectCall::Get)),
+    ("be_lo_put", Intrinsic::LargeObject(LargeObjectCall::Put)),
+    ("be_lo_import", Intrinsic::LargeObject(LargeObjectCall::Import)),
+    ("be_lo_import_with_oid", Intrinsic::LargeObject(LargeObjectCall::Import)),
+    ("be_lo_export", Intrinsic::LargeObject(LargeObjectCall::Export)),
+    ("archipel_large_object_grant", Intrinsic::LargeObject(LargeObjectCall::Grant)),
+    ("archipel_large_object_owner", Intrinsic::LargeObject(LargeObjectCall::GiveTo)),
+    ("archipel_large_object_comment", Intrinsic::LargeObject(LargeObjectCall::Comment)),
+    ("archipel_large_objects_of_roles", Intrinsic::LargeObject(LargeObjectCall::OfRoles)),
+    // obj_description(oid, name).
+    ("sql_1215", Intrinsic::LargeObject(LargeObjectCall::Description)),
     ("pg_sleep", Intrinsic::Sleep),
     // pg_sleep_for and pg_sleep_until.
     ("sql_3935", Intrinsic::Sleep),

@@ -52,7 +52,7 @@ pub use text::string::quote_literal;
 pub use variadic::OF_ARRAY;
 
 pub use intrinsic::Operation as FloatOperation;
-pub use intrinsic::{AdvisoryLock, Aggregate, Comparison, Intrinsic, Operands};
+pub use intrinsic::{AdvisoryLock, Aggregate, Comparison, Intrinsic, LargeObjectCall, Operands};
 pub use intrinsic::{Arithmetic, IntegerWidth};
 pub use number::float::apply as float_arithmetic;
 pub use text::string::{

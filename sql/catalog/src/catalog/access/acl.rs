@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::role::DATABASE_OWNER;
 use super::{Access, AclItem, EVERYBODY, ObjectClass};
+use crate::catalog::large_object::is_table_of_large_objects;
 use crate::catalog::{
     ARCHIPEL, Catalog, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, SUPERUSER, Table, TableKind,
 };
@@ -119,7 +120,7 @@ impl Catalog {
                 with_public(SUPERUSER, ObjectClass::Schema.all(), Privileges::USAGE)
             }
             _ => match self.table_in_place(object) {
-                Some(table) if table.kind == TableKind::System => {
+                Some(table) if table.kind == TableKind::System || is_table_of_large_objects(object) => {
                     let public = if is_secret(table) { Privileges::NONE } else { Privileges::SELECT };
                     with_public(SUPERUSER, ObjectClass::Relation.all(), public)
                 }

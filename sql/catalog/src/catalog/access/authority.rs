@@ -11,6 +11,7 @@ use crate::types::Oid;
 
 use super::EVERYBODY;
 use super::role::{DATABASE_OWNER, READ_ALL_DATA, WRITE_ALL_DATA};
+use crate::catalog::large_object::is_table_of_large_objects;
 use crate::catalog::{AclItem, Catalog, ObjectClass, Privileges, Relation, SUPERUSER_NAME, TableKind};
 
 /// A role in a catalog.
@@ -150,7 +151,8 @@ impl Authority<'_> {
 
     /// What pg_read_all_data and pg_write_all_data may.
     fn predefined(&self, object: Oid, class: ObjectClass, roles: &[Oid]) -> Privileges {
-        let system = self.catalog.table_in_place(object).is_some_and(|table| table.kind == TableKind::System);
+        let system = is_table_of_large_objects(object)
+            || self.catalog.table_in_place(object).is_some_and(|table| table.kind == TableKind::System);
         let (read, write) = match class {
             _ if system => (Privileges::SELECT, Privileges::NONE),
             ObjectClass::Schema => (Privileges::USAGE, Privileges::USAGE),
@@ -193,6 +195,14 @@ impl Authority<'_> {
     pub fn column_options(&self, table: Oid, column: u16) -> Privileges {
         let Some(access) = self.catalog.access(table) else { return Privileges::NONE };
         self.options(access.column(column), access.owner, &self.catalog.roles_of(self.role, true))
+    }
+
+    /// What a list gives it that no catalog keeps: a large object's.
+    pub fn privileges_by(&self, acl: &[AclItem]) -> Privileges {
+        if self.is_superuser() {
+            return Privileges(u16::MAX);
+        }
+        self.held(acl, &self.catalog.roles_of(self.role, true))
     }
 
     /// 42501 unless it has all these rights on the object.

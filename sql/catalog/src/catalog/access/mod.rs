@@ -10,7 +10,7 @@
 //! - [`default_access`] what new objects begin with
 //! - [`role`]       roles; [`membership`] whose member one is; [`role_dependency`] what needs one
 
-pub(crate) mod acl;
+pub mod acl;
 pub mod authority;
 mod database;
 pub mod default_access;
@@ -37,6 +37,8 @@ pub enum ObjectClass {
     Type,
     /// A configuration parameter.
     Parameter,
+    /// Its list lies with its rows: no catalog knows it.
+    LargeObject,
 }
 
 impl ObjectClass {
@@ -50,6 +52,7 @@ impl ObjectClass {
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
             ObjectClass::Schema => Privileges::USAGE | Privileges::CREATE,
             ObjectClass::Parameter => Privileges::SET | Privileges::ALTER_SYSTEM,
+            ObjectClass::LargeObject => Privileges::SELECT | Privileges::UPDATE,
         }
     }
 
@@ -59,9 +62,11 @@ impl ObjectClass {
             ObjectClass::Database => Privileges::TEMPORARY | Privileges::CONNECT,
             ObjectClass::Routine => Privileges::EXECUTE,
             ObjectClass::Language | ObjectClass::Type => Privileges::USAGE,
-            ObjectClass::Relation | ObjectClass::Sequence | ObjectClass::Schema | ObjectClass::Parameter => {
-                Privileges::NONE
-            }
+            ObjectClass::Relation
+            | ObjectClass::Sequence
+            | ObjectClass::Schema
+            | ObjectClass::Parameter
+            | ObjectClass::LargeObject => Privileges::NONE,
         }
     }
 
@@ -83,12 +88,13 @@ impl ObjectClass {
             ObjectClass::Schema => 'n',
             ObjectClass::Type => 'T',
             ObjectClass::Parameter => 'p',
+            ObjectClass::LargeObject => 'L',
         }
     }
 
     pub fn of_letter(letter: char) -> Option<ObjectClass> {
         use ObjectClass::*;
-        [Relation, Sequence, Database, Routine, Language, Schema, Type, Parameter]
+        [Relation, Sequence, Database, Routine, Language, Schema, Type, Parameter, LargeObject]
             .into_iter()
             .find(|class| class.letter() == letter)
     }

@@ -54,7 +54,6 @@ fn default_list(args: &[Datum], source: &dyn SystemSource) -> Result<Datum> {
         // Kinds of object that do not exist here have rights of their own.
         None => {
             let of_owner = match letter {
-                'L' => "rw",
                 'S' | 'F' => "U",
                 't' => "C",
                 _ => return Ok(roles::acl(source, &[])),

@@ -218,6 +218,7 @@ impl Cursor<'_> {
                 self.skip(1);
                 self.alter_system()
             }
+            "large" if self.take_large_object() => self.alter_large_object(),
             "schema" => {
                 self.skip(1);
                 let schema = self.identifier()?;
@@ -395,6 +396,7 @@ impl Cursor<'_> {
                 self.skip(1);
                 CommentObject::Role(self.role_name()?)
             }
+            "large" if self.take_large_object() => return self.comment_on_large_object(),
             "operator" if self.at_words(&["operator", "class"]) => {
                 return Ok(self.refuse("COMMENT ON OPERATOR CLASS"));
             }

@@ -8,6 +8,7 @@
 //!   operator classes and families; [`extension`] extensions
 //! - [`definition`]  CREATE and ALTER by what follows, schemas, DROP, TRUNCATE, COMMENT
 //! - [`role`]        roles, GRANT and REVOKE; [`policy`] policies; [`database`] databases
+//! - [`large_object`] GRANT, ALTER and COMMENT on large objects
 //! - [`session`]     SET, SHOW, PREPARE, cursors, EXPLAIN, maintenance; [`transaction`] BEGIN … ROLLBACK
 //! - [`copy`]        COPY
 
@@ -19,6 +20,7 @@ mod definition;
 mod domain;
 mod extension;
 mod index;
+mod large_object;
 mod operator_class;
 pub(super) mod partition;
 mod policy;

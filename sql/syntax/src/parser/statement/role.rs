@@ -4,7 +4,8 @@ use sqlparser::tokenizer::Token;
 
 use crate::ast::{
     AlterDefaultPrivileges, AlterRole, CreateRole, DropRole, Grant, GrantObjects, GrantRole,
-    GrantedPrivilege, OwnedObjects, RoleAction, RoleName, RoleOption, RoleWord, SettingChange, Statement,
+    GrantedPrivilege, LargeObjectStatement, OwnedObjects, RoleAction, RoleName, RoleOption, RoleWord,
+    SettingChange, Statement,
 };
 use crate::error::{Result, SqlError, SqlState};
 
@@ -243,15 +244,13 @@ impl Cursor<'_> {
         grant_option |= !revoke && self.take_words(&["with", "grant", "option"]);
         let granted_by = self.granted_by()?;
         let cascade = revoke && self.take_behavior();
-        Ok(Statement::Grant(Grant {
-            revoke,
-            privileges,
-            objects,
-            grantees,
-            grant_option,
-            granted_by,
-            cascade,
-        }))
+        let grant = Grant { revoke, privileges, objects, grantees, grant_option, granted_by, cascade };
+        Ok(match &grant.objects {
+            GrantObjects::LargeObjects(objects) => {
+                Statement::LargeObject(LargeObjectStatement::Access(objects.clone(), Box::new(grant)))
+            }
+            _ => Statement::Grant(grant),
+        })
     }
 
     fn privileges(&mut self) -> Result<Vec<GrantedPrivilege>> {
@@ -348,6 +347,7 @@ impl Cursor<'_> {
                 let word = self.routine_word().ok_or_else(|| self.unexpected())?;
                 GrantObjects::Routines(word, self.list(Self::routine_signature)?)
             }
+            "large" if self.take_large_object() => GrantObjects::LargeObjects(self.list(Self::large_object)?),
             "foreign" | "large" | "parameter" | "tablespace" => return Ok(None),
             _ => {
                 self.take("table");

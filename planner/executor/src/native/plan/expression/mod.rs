@@ -10,6 +10,7 @@ pub(crate) mod conversion;
 pub(crate) mod exists;
 pub(crate) mod function_call;
 pub(crate) mod integer;
+pub(crate) mod large_object;
 pub(crate) mod predicate;
 pub(crate) mod subquery;
 pub(crate) mod text;
@@ -189,6 +190,9 @@ impl Compiler<'_> {
             Ok(code) => return Ok(Source::Code(code)),
             Err(args) => args,
         };
+        if let Some(call) = large_object::call_of(function.function, &args) {
+            return Ok(Source::Code(self.large_object_call(call, function.function, written, args)?));
+        }
         if let Some(code) = notify::call(function.function) {
             return Ok(Source::Code(code(args)));
         }

@@ -365,7 +365,8 @@ impl Compiler<'_> {
             let columns: Vec<(usize, u32)> = layout.iter().copied().enumerate().collect();
             let columns = self.pruned(columns, |(_, slot)| *slot);
             let filter = self.all_of(conjuncts)?;
-            return Ok(Node::System { table: table.clone(), columns, filter }.into());
+            let more = self.large_objects_in(table)?;
+            return Ok(Node::System { table: table.clone(), more, columns, filter }.into());
         }
         let meta = self.table(table)?;
         let mixed = usage.lock.is_none();

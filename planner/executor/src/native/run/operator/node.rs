@@ -33,6 +33,9 @@ use crate::native::run::window::Windowing;
 /// Receives control once a row.
 pub(crate) type Out<'o> = dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<ControlFlow<()>> + 'o;
 
+/// Reads rows of a system relation that are kept in tables.
+pub(crate) type MoreRows = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Vec<Datum>>> + Send + Sync>;
+
 pub(crate) enum Node {
     /// One row.
     Unit,
@@ -47,6 +50,8 @@ pub(crate) enum Node {
     /// A view over the server's own state.
     System {
         table: archipel_sql::catalog::TableRef,
+        /// Rows that the transaction knows beside those of the server.
+        more: Option<MoreRows>,
         columns: Pruned<(usize, u32)>,
         filter: Option<CompiledPredicate>,
     },
@@ -139,8 +144,12 @@ impl Node {
             }
             Node::Scan(scan) => scan.run(ctx, out),
             Node::Append(append) => append.run(ctx, out),
-            Node::System { table, columns, filter } => {
-                for row in ctx.system.rows(table)? {
+            Node::System { table, more, columns, filter } => {
+                let mut rows = ctx.system.rows(table)?;
+                if let Some(more) = more {
+                    rows.extend(more(ctx)?);
+                }
+                for row in rows {
                     for (column, slot) in columns.get() {
                         ctx.frame.slots[*slot as usize] = row.get(*column).cloned().unwrap_or(Datum::Null);
                     }

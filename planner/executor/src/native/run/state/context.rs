@@ -369,6 +369,11 @@ impl<'a, 'e> ExecContext<'a, 'e> {
         if self.ticks < TICKS_MAX && taken_bytes() < self.look_at { Ok(()) } else { self.look_around() }
     }
 
+    /// Asks whether to go on, between two pieces of work that are no rows of a plan.
+    pub(crate) fn look(&mut self) -> ExecResult<()> {
+        self.look_around()
+    }
+
     /// Says that the run goes on with values that were made before it began: it is no small one.
     pub fn holds_memory(&mut self) {
         self.memory_before -= UNASKED_BYTES + 1;

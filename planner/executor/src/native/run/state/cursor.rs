@@ -26,6 +26,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
+use super::large_object::Descriptors;
 use crate::bound::OutputColumn;
 
 /// The rows of a cursor, flat.
@@ -403,6 +404,8 @@ pub struct Cursors {
     unnamed: u64,
     /// How many of them before the transaction at hand.
     opened_before: u64,
+    /// Large objects that are open: they come and go with the transaction, as cursors do.
+    large_objects: Descriptors,
     /// Whether anything was opened, moved or closed.
     changed: bool,
 }
@@ -419,7 +422,19 @@ impl Cursors {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.open.is_empty() && self.large_objects.is_empty()
+    }
+
+    /// The large objects that are open.
+    pub fn large_objects(&self) -> &Descriptors {
+        &self.large_objects
+    }
+
+    /// The same, to change them; and the number of one that is opened now.
+    pub fn large_objects_mut(&mut self) -> (&mut Descriptors, u64) {
+        self.changed = true;
+        self.opened += 1;
+        (&mut self.large_objects, self.opened)
     }
 
     /// Whether somebody has moved one of them to rows that were not there.
@@ -490,6 +505,7 @@ impl Cursors {
             self.changed = true;
             self.open.retain(|_, cursor| cursor.hold);
         }
+        self.large_objects.clear();
         self.opened_before = self.opened;
     }
 
@@ -500,6 +516,7 @@ impl Cursors {
             self.changed = true;
             self.open.retain(|_, cursor| cursor.hold && cursor.number <= before);
         }
+        self.large_objects.clear();
         self.opened_before = self.opened;
     }
 
@@ -519,6 +536,7 @@ impl Cursors {
         if self.opened > mark {
             self.changed = true;
             self.open.retain(|_, cursor| cursor.number <= mark);
+            self.large_objects.close_after(mark);
         }
     }
 

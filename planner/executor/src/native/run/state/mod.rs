@@ -2,7 +2,7 @@
 //!
 //! - [`context`] the context of a run, and its frame of slots
 //! - [`effects`] what a run leaves beside rows
-//! - [`cursor`] open cursors
+//! - [`cursor`] open cursors; [`large_object`] open large objects
 //! - [`usage`] how long routines take
 //! - [`frame`] the slots
 //! - [`error`] what ends a run
@@ -12,4 +12,5 @@ pub mod cursor;
 pub mod effects;
 pub(crate) mod error;
 pub(crate) mod frame;
+pub mod large_object;
 pub(crate) mod usage;
