@@ -95,6 +95,7 @@ pub fn tables(group: u32, trees: (u32, u32)) -> [Table; 2] {
             columns,
             include: Vec::new(),
             parent: None,
+            options: Vec::new(),
         })
     };
     let objects = Table {

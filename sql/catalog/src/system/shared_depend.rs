@@ -14,6 +14,7 @@ const PG_DATABASE: Oid = Oid(1262);
 const PG_LANGUAGE: Oid = Oid(2612);
 const PG_DEFAULT_ACL: Oid = Oid(826);
 const PG_PARAMETER_ACL: Oid = Oid(6243);
+const PG_LARGEOBJECT: Oid = Oid(2613);
 
 /// The catalog that has the row of what needs a role.
 fn class_of(user: RoleUser) -> Oid {
@@ -27,6 +28,7 @@ fn class_of(user: RoleUser) -> Oid {
         RoleUser::Object(ObjectClass::Schema) => PG_NAMESPACE,
         RoleUser::Object(ObjectClass::Type) => PG_TYPE,
         RoleUser::Object(ObjectClass::Parameter) => PG_PARAMETER_ACL,
+        RoleUser::Object(ObjectClass::LargeObject) => PG_LARGEOBJECT,
     }
 }
 

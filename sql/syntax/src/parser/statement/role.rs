@@ -348,7 +348,7 @@ impl Cursor<'_> {
                 GrantObjects::Routines(word, self.list(Self::routine_signature)?)
             }
             "large" if self.take_large_object() => GrantObjects::LargeObjects(self.list(Self::large_object)?),
-            "foreign" | "large" | "parameter" | "tablespace" => return Ok(None),
+            "foreign" | "large" | "tablespace" => return Ok(None),
             _ => {
                 self.take("table");
                 GrantObjects::Tables(self.list(Self::name)?)
