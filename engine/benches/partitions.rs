@@ -84,17 +84,17 @@ fn main() {
     let mut has = 1;
     let mut wanted = 1_000.min(largest);
     while has < largest {
-        let split = measure(&engine, (has..wanted).map(|at| Repartition::Split { group: GROUP, at: key(at) }));
+        let split =
+            measure(&engine, (has..wanted).map(|at| Repartition::Split { group: GROUP, at: key(at) }));
         has = wanted;
         let routing = engine.routing();
         let routes = routing.routes(GROUP);
-        let some: Vec<usize> = (0..SAMPLE.min(has / 2)).map(|number| 2 * number * (has / 2) / SAMPLE.min(has / 2)).collect();
+        let some: Vec<usize> =
+            (0..SAMPLE.min(has / 2)).map(|number| 2 * number * (has / 2) / SAMPLE.min(has / 2)).collect();
         let of = |at: usize| routes[at].partition();
         let there = |at: usize| archipel_engine::id::ExecutorId(1 - routes[at].home().0);
-        let moved = measure(
-            &engine,
-            some.iter().map(|&at| Repartition::Move { partition: of(at), to: there(at) }),
-        );
+        let moved =
+            measure(&engine, some.iter().map(|&at| Repartition::Move { partition: of(at), to: there(at) }));
         let merged = measure(&engine, some.iter().map(|&at| Repartition::Merge(of(at), of(at + 1))));
         // As many as before, for the next size.
         measure(
@@ -111,8 +111,7 @@ fn main() {
     {
         let sizes = (first.0, last.0);
         let of = |at: usize| {
-            let (time, log) =
-                ((first.1[at].0, last.1[at].0), (first.1[at].1, last.1[at].1));
+            let (time, log) = ((first.1[at].0, last.1[at].0), (first.1[at].1, last.1[at].1));
             format!("{:.2} and {:.2}", exponent(sizes, time), exponent(sizes, log))
         };
         println!("{:>10} {:>24} {:>24} {:>24}", "exponents", of(0), of(1), of(2));

@@ -26,8 +26,8 @@ use crate::storage::{KeyBuf, Tree};
 use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
 use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
-    GroupPlaces, LoggedPlace, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE, Sequence,
-    SequenceRecord, SharedTree, TableRecord, TransactionLimits, recovered_places, sequence_key,
+    GroupPlaces, LoggedPlace, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE,
+    Sequence, SequenceRecord, SharedTree, TableRecord, TransactionLimits, recovered_places, sequence_key,
 };
 
 /// Where an executor lives.
@@ -455,10 +455,10 @@ impl Build {
             data.start_at(recovered.sequence_max, recovered.epoch);
             let id = PartitionId(self.partitions.len() as u32);
             // There may be fewer executors than there were.
-            let home = place.home.filter(|home| usize::from(*home) < self.executors.len()).map_or_else(
-                || self.homes.fewest(&self.executors, &of_group),
-                ExecutorId,
-            );
+            let home = place
+                .home
+                .filter(|home| usize::from(*home) < self.executors.len())
+                .map_or_else(|| self.homes.fewest(&self.executors, &of_group), ExecutorId);
             self.homes.add(home);
             of_group.add(home);
             let partition = Partition::leak(id, group, home, data, false);

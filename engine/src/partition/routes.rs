@@ -192,7 +192,10 @@ mod tests {
         assert!(listed.eq(model.iter().map(|(low, id)| (low.clone(), *id))));
         let below = model.range(..=asked).count();
         assert_eq!(routes.partition_point(|route| route.low <= *asked), below);
-        assert_eq!(routes.covering(asked).map(Route::partition), model.range(..=asked).next_back().map(|it| *it.1));
+        assert_eq!(
+            routes.covering(asked).map(Route::partition),
+            model.range(..=asked).next_back().map(|it| *it.1)
+        );
         assert_eq!(routes.get(below).map(Route::partition), model.iter().nth(below).map(|it| *it.1));
         let from = routes.from(asked).map(Route::partition);
         assert!(from.eq(model.values().skip(below - 1).copied()));
@@ -233,7 +236,8 @@ mod tests {
         let before = Routes::new(all.collect());
         let mut after = before.clone();
         after.insert(Route { low: KeyBuf::from_slice(&[7, 7, 7]), partition: partition(10_000) });
-        let shared = after.pieces.iter().filter(|piece| before.pieces.iter().any(|it| Arc::ptr_eq(it, piece)));
+        let shared =
+            after.pieces.iter().filter(|piece| before.pieces.iter().any(|it| Arc::ptr_eq(it, piece)));
         assert_eq!(shared.count(), before.pieces.len() - 1);
         assert!(after.pieces.iter().all(|piece| piece.len() <= PIECE_MAX));
     }

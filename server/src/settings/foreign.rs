@@ -27,7 +27,7 @@ pub struct Foreign {
 }
 
 /// Those whose other values would promise something, with the one that is true here.
-const FIXED: [(&str, &str); 9] = [
+const FIXED: [(&str, &str); 8] = [
     ("allow_system_table_mods", "off"),
     ("array_nulls", "on"),
     ("dynamic_library_path", "$libdir"),

@@ -29,8 +29,8 @@ use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-pub(crate) use record::{GroupPlaces, LoggedPlace, recovered_places};
 pub use merge::{Cut, Mark, Repartition, RepartitionRefused, Repartitioning};
+pub(crate) use record::{GroupPlaces, LoggedPlace, recovered_places};
 pub use split::{PreSplit, SplitPartition};
 
 use super::Txn;

@@ -1,7 +1,7 @@
 //! The settings a session begins with: what its database and its role say, and what its client asks for.
 
 use archipel_sql::catalog::Role;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
 use super::command_line;
@@ -38,7 +38,8 @@ pub(super) fn set_as_asked(
     database: &Database,
     parameters: &[(String, String)],
 ) -> Result<(), SqlError> {
-    let mut set = |name: &str, value: &str| start_with(settings, role, database, (name, value), role.superuser);
+    let mut set =
+        |name: &str, value: &str| start_with(settings, role, database, (name, value), role.superuser);
     if let Some((_, options)) = parameters.iter().rev().find(|(name, _)| name == "options") {
         command_line::read(options, &mut set)?;
     }
