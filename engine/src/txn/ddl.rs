@@ -20,7 +20,7 @@ use super::repartition::RepartitionView;
 use super::{Claimed, Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, SequencePosition, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
-use crate::id::{Epoch, GroupId, PartitionId, SequenceId, TreeId, TxnId};
+use crate::id::{Epoch, PartitionId, SequenceId, TreeId, TxnId};
 use crate::log::redo;
 use crate::partition::{PartitionRef, Root, RoutingTable};
 use crate::program::Stop;
