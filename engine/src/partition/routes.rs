@@ -167,12 +167,10 @@ impl<'a> IntoIterator for &'a Routes {
 mod tests {
     use std::collections::BTreeMap;
 
-    use rand::rngs::StdRng;
-    use rand::{RngExt, SeedableRng};
-
     use super::*;
     use crate::id::{ExecutorId, GroupId, PartitionId};
     use crate::partition::{Partition, PartitionData, PartitionRef};
+    use crate::random::RandomStream;
     use crate::storage::KeyBuf;
 
     fn key(number: u16) -> KeyBuf {
@@ -190,12 +188,10 @@ mod tests {
         assert_eq!(routes.len(), model.len());
         let listed = routes.iter().map(|route| (route.low.clone(), route.partition()));
         assert!(listed.eq(model.iter().map(|(low, id)| (low.clone(), *id))));
-        let below = model.range(..=asked).count();
+        let below = model.range(..=asked.clone()).count();
         assert_eq!(routes.partition_point(|route| route.low <= *asked), below);
-        assert_eq!(
-            routes.covering(asked).map(Route::partition),
-            model.range(..=asked).next_back().map(|it| *it.1)
-        );
+        let last = model.range(..=asked.clone()).next_back();
+        assert_eq!(routes.covering(asked).map(Route::partition), last.map(|it| *it.1));
         assert_eq!(routes.get(below).map(Route::partition), model.iter().nth(below).map(|it| *it.1));
         let from = routes.from(asked).map(Route::partition);
         assert!(from.eq(model.values().skip(below - 1).copied()));
@@ -206,15 +202,15 @@ mod tests {
 
     #[test]
     fn ranges_are_found_where_they_are_whatever_the_pieces() {
-        let mut random = StdRng::seed_from_u64(12);
+        let mut random = RandomStream::new(12);
         let mut routes = Routes::new(vec![Route { low: key(0), partition: partition(0) }]);
         let mut model = BTreeMap::from([(key(0), PartitionId(0))]);
         for id in 1..3_000 {
             let before = routes.clone();
             let were = model.clone();
-            let low = key(random.random_range(1..=2_000));
+            let low = key(1 + random.below(2_000) as u16);
             // It grows first, then shrinks.
-            if random.random_bool(if id < 1_800 { 0.8 } else { 0.2 }) {
+            if random.below(10) < if id < 1_800 { 8 } else { 2 } {
                 if !model.contains_key(&low) {
                     routes.insert(Route { low: low.clone(), partition: partition(id) });
                     model.insert(low, PartitionId(id));
@@ -223,7 +219,7 @@ mod tests {
                 routes.remove(&low);
                 model.remove(&low);
             }
-            let asked = key(random.random_range(0..=2_001));
+            let asked = key(random.below(2_002) as u16);
             compare(&routes, &model, &asked);
             compare(&before, &were, &asked);
         }
@@ -236,8 +232,7 @@ mod tests {
         let before = Routes::new(all.collect());
         let mut after = before.clone();
         after.insert(Route { low: KeyBuf::from_slice(&[7, 7, 7]), partition: partition(10_000) });
-        let shared =
-            after.pieces.iter().filter(|piece| before.pieces.iter().any(|it| Arc::ptr_eq(it, piece)));
+        let shared = after.pieces.iter().filter(|piece| before.pieces.iter().any(|it| Arc::ptr_eq(it, piece)));
         assert_eq!(shared.count(), before.pieces.len() - 1);
         assert!(after.pieces.iter().all(|piece| piece.len() <= PIECE_MAX));
     }
