@@ -9,6 +9,7 @@ use std::io::Write;
 fn malformed_messages_are_08p01_and_the_session_goes_on() {
     let server = Server::start(&[]);
     let mut raw = server.raw();
+    raw.pipeline(&[common::parse("SELECT 1")]);
     // Truncated Parse, Bind, Execute and Describe: each skipped to Sync.
     for (kind, body) in
         [(b'P', &b"name"[..]), (b'B', b"\0\0\0"), (b'E', b"\0\0"), (b'D', b"X\0"), (b'B', b"\0\0\0\x05")]
