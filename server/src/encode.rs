@@ -25,6 +25,8 @@ use crate::wire::message;
 pub enum Formats {
     All { binary: bool },
     Each(Arc<[bool]>),
+    /// One that there is not: the portal's rows cannot be sent.
+    Unsupported(u16),
 }
 
 impl Formats {
@@ -32,10 +34,14 @@ impl Formats {
 
     /// As a Bind message asks for them; refused if their number fits neither none, one nor all.
     pub fn new(asked: &message::Formats<'_>, width: usize) -> Result<Formats> {
+        let flags = asked.flags(width)?;
+        if let Some(code) = asked.unsupported() {
+            return Ok(Formats::Unsupported(code));
+        }
         match asked.count() {
             0 => Ok(Formats::TEXT),
             1 => Ok(Formats::All { binary: asked.is_binary(0) }),
-            _ => Ok(Formats::Each(asked.flags(width)?.into())),
+            _ => Ok(Formats::Each(flags.into())),
         }
     }
 
@@ -43,6 +49,7 @@ impl Formats {
         match self {
             Formats::All { binary } => *binary,
             Formats::Each(each) => each.get(column).copied().unwrap_or(false),
+            Formats::Unsupported(_) => false,
         }
     }
 }

@@ -188,12 +188,14 @@ fn recorded() -> Answers {
 /// - What PostgreSQL only writes to its log before it closes the connection, Archipel tells: a length that
 ///   no message has.
 /// - What PostgreSQL calls an internal error has a state: a type that is not.
+/// - Names are UTF8 before anybody is looked for by them.
 fn agrees(message: &str, postgresql: &str, archipel: &str) -> bool {
     let takes_leave = message.starts_with("terminate") || message == "cancel request";
     let is_closed = postgresql.ends_with("closed") && !postgresql.contains("FATAL") && !takes_leave;
     let has_wrong_length = message.starts_with("length ");
     archipel == postgresql
         || archipel == postgresql.replace("XX000", "42704")
+        || (message == "startup, invalid bytes" && archipel == "FATAL 22021 closed")
         || (archipel.ends_with("FATAL 08P01 closed") && (is_closed || has_wrong_length))
 }
 
