@@ -34,14 +34,13 @@ impl Formats {
 
     /// As a Bind message asks for them; refused if their number fits neither none, one nor all.
     pub fn new(asked: &message::Formats<'_>, width: usize) -> Result<Formats> {
-        let flags = asked.flags(width)?;
         if let Some(code) = asked.unsupported() {
-            return Ok(Formats::Unsupported(code));
+            return asked.flags(width).map(|_| Formats::Unsupported(code));
         }
         match asked.count() {
             0 => Ok(Formats::TEXT),
             1 => Ok(Formats::All { binary: asked.is_binary(0) }),
-            _ => Ok(Formats::Each(flags.into())),
+            _ => Ok(Formats::Each(asked.flags(width)?.into())),
         }
     }
 
