@@ -23,7 +23,9 @@ use crate::wire::message;
 /// The format of each result column.
 #[derive(Clone, Debug)]
 pub enum Formats {
-    All { binary: bool },
+    All {
+        binary: bool,
+    },
     Each(Arc<[bool]>),
     /// One that there is not: the portal's rows cannot be sent.
     Unsupported(u16),
