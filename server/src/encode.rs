@@ -24,8 +24,12 @@ use crate::wire::message;
 /// The format of each result column.
 #[derive(Clone, Debug)]
 pub enum Formats {
-    All { binary: bool },
+    All {
+        binary: bool,
+    },
     Each(Arc<[bool]>),
+    /// One that there is not: the portal's rows cannot be sent.
+    Unsupported(u16),
 }
 
 impl Formats {
@@ -33,6 +37,9 @@ impl Formats {
 
     /// As a Bind message asks for them; refused if their number fits neither none, one nor all.
     pub fn new(asked: &message::Formats<'_>, width: usize) -> Result<Formats> {
+        if let Some(code) = asked.unsupported() {
+            return asked.flags(width).map(|_| Formats::Unsupported(code));
+        }
         match asked.count() {
             0 => Ok(Formats::TEXT),
             1 => Ok(Formats::All { binary: asked.is_binary(0) }),
@@ -44,6 +51,7 @@ impl Formats {
         match self {
             Formats::All { binary } => *binary,
             Formats::Each(each) => each.get(column).copied().unwrap_or(false),
+            Formats::Unsupported(_) => false,
         }
     }
 }

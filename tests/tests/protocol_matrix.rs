@@ -183,29 +183,31 @@ fn recorded() -> Answers {
     answers
 }
 
-/// What Archipel has to answer where PostgreSQL answers this. It tells what PostgreSQL only writes to its log
-/// before it closes the connection, and it has a state for what PostgreSQL calls an internal error.
-fn required(state: &str, message: &str, answer: &str) -> String {
-    let _ = (state, message);
-    answer.to_owned()
+/// Whether Archipel may answer this where PostgreSQL answers that.
+///
+/// - What PostgreSQL only writes to its log before it closes the connection, Archipel tells: a length that
+///   no message has.
+/// - What PostgreSQL calls an internal error has a state: a type that is not.
+/// - Names are UTF8 before anybody is looked for by them.
+fn agrees(message: &str, postgresql: &str, archipel: &str) -> bool {
+    let takes_leave = message.starts_with("terminate") || message == "cancel request";
+    let is_closed = postgresql.ends_with("closed") && !postgresql.contains("FATAL") && !takes_leave;
+    let has_wrong_length = message.starts_with("length ");
+    archipel == postgresql
+        || archipel == postgresql.replace("XX000", "42704")
+        || (message == "startup, invalid bytes" && archipel == "FATAL 22021 closed")
+        || (archipel.ends_with("FATAL 08P01 closed") && (is_closed || has_wrong_length))
 }
 
-/// What differs from what is required, one line each.
-fn differences(
-    expected: &Answers,
-    told: &Answers,
-    required: impl Fn(&str, &str, &str) -> String,
-) -> Vec<String> {
+/// What does not agree with the file, one line each.
+fn differences(told: &Answers, agree: impl Fn(&str, &str, &str) -> bool) -> Vec<String> {
+    let recorded = recorded();
     let mut found = Vec::new();
     for (state, messages) in told {
         for (message, answer) in messages {
-            let Some(recorded) = expected.get(state).and_then(|messages| messages.get(message)) else {
-                found.push(format!("[{state}] {message}: not recorded: {answer}"));
-                continue;
-            };
-            let required = required(state, message, recorded);
-            if *answer != required {
-                found.push(format!("[{state}] {message}: {answer}\n    required: {required}"));
+            match recorded.get(state).and_then(|messages| messages.get(message)) {
+                Some(expected) if agree(message, expected, answer) => {}
+                expected => found.push(format!("[{state}] {message}: {answer}\n    recorded: {expected:?}")),
             }
         }
     }
@@ -230,16 +232,15 @@ async fn messages_are_answered_in_every_state_as_postgresql_does() {
             std::fs::write(path, written(&told)).expect("the answers can be written");
             return;
         }
-        let differences = differences(&recorded(), &told, |_, _, answer| answer.to_owned());
+        let differences = differences(&told, |_, recorded, told| recorded == told);
         assert!(differences.is_empty(), "PostgreSQL:\n{}", differences.join("\n"));
     }
     let rules = tempfile::NamedTempFile::new().expect("a temporary file can be made");
     std::fs::write(rules.path(), RULES).expect("the rules can be written");
     let mut server = Server::start(&[&format!("hba_file={}", rules.path().display())]);
     prepare(&server.connect().await).await;
-    let expected = recorded();
     for piece in [usize::MAX, 1] {
-        let differences = differences(&expected, &answers(server.port(), piece), required);
+        let differences = differences(&answers(server.port(), piece), agrees);
         assert!(differences.is_empty(), "in pieces of {piece}:\n{}", differences.join("\n"));
     }
     assert!(server.alive() && !server.log().contains("panicked"), "{}", server.log());

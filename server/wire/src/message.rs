@@ -76,7 +76,8 @@ impl<'a> FunctionCall<'a> {
     }
 }
 
-fn unsupported_format(code: u16) -> SqlError {
+/// The error of a format code that there is not.
+pub fn unsupported_format(code: u16) -> SqlError {
     SqlError::new(SqlState::INVALID_PARAMETER_VALUE, format!("unsupported format code: {code}"))
 }
 
@@ -85,12 +86,14 @@ fn unsupported_format(code: u16) -> SqlError {
 pub struct Formats<'a>(&'a [u8]);
 
 impl Formats<'_> {
+    /// The first code that is neither text nor binary.
+    pub fn unsupported(&self) -> Option<u16> {
+        (0..self.count()).map(|index| self.code(index)).find(|code| *code > 1)
+    }
+
     /// Refuses codes that are neither text nor binary.
     fn check(&self) -> Result<(), SqlError> {
-        match (0..self.count()).map(|index| self.code(index)).find(|code| *code > 1) {
-            Some(code) => Err(unsupported_format(code)),
-            None => Ok(()),
-        }
+        self.unsupported().map_or(Ok(()), |code| Err(unsupported_format(code)))
     }
 
     /// The number of codes given.
@@ -300,7 +303,6 @@ impl<'a> Reader<'a> {
         }
         bind.parameters = &before[..before.len() - self.0.len()];
         bind.result_formats = self.formats()?;
-        bind.result_formats.check()?;
         if self.0.is_empty() { Ok(()) } else { Err(violation("invalid message format")) }
     }
 }

@@ -23,6 +23,7 @@ use crate::session::utility::sees_database;
 use crate::statement::cursor::cursor_over;
 use crate::statement::prepare::failed_transaction;
 use crate::statement::{Body, Prepared, same_columns};
+use crate::wire::message::unsupported_format;
 
 /// The rows of a statement, kept.
 struct Gathered {
@@ -102,6 +103,9 @@ impl Session {
             return self.fetch_portal(name, rows_max, &Formats::TEXT).await;
         };
         let (prepared, formats) = (portal.prepared.clone(), portal.formats.clone());
+        if let Formats::Unsupported(code) = formats {
+            return Err(unsupported_format(code));
+        }
         let whole = rows_max == 0 || portal.columns.is_none();
         match std::mem::replace(&mut portal.state, PortalState::Done) {
             PortalState::Ready(params) => {

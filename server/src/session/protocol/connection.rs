@@ -120,6 +120,8 @@ pub async fn serve(server: Arc<Server>, executor: Rc<Executor>, arrival: Arrival
         }
         Err(error) => {
             let mut output = Output::new();
+            // It is known who the client is: what it asks for is refused.
+            output.authentication_ok();
             output.report(Severity::Fatal, &error);
             replies.send(&mut output, Epoch(0));
         }

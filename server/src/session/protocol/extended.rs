@@ -75,12 +75,6 @@ impl Session {
     }
 
     async fn parse(&mut self, name: &str, query: &str, types: &[Oid]) -> Result<(), SqlError> {
-        if !name.is_empty() && self.statements.contains_key(name) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            ));
-        }
         if !name.is_empty() {
             // What stays is asked for, however small: there may be many.
             memory::require(query.len(), "CachedPlanSource")?;
@@ -91,6 +85,12 @@ impl Session {
         let prepared = self.prepare_text(&text, types).await?;
         if name.is_empty() {
             self.unnamed_statement = Some(prepared);
+        } else if self.statements.contains_key(name) {
+            // What is wrong with the text comes first.
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            ));
         } else {
             let text = prepared.text.clone();
             self.keep_statement(name, prepared, text, false);
