@@ -113,9 +113,10 @@ impl Builder {
                 invalid(format!("invalid value for parameter \"listen_addresses\": \"{text}\": {reason}"))
             })?,
             "port" => {
-                let port = text.trim().parse().map_err(|_| {
-                    invalid(format!("invalid value for parameter \"port\": \"{text}\""))
-                })?;
+                let port = text
+                    .trim()
+                    .parse()
+                    .map_err(|_| invalid(format!("invalid value for parameter \"port\": \"{text}\"")))?;
                 self.listen = std::mem::take(&mut self.listen).with_port(port);
             }
             _ => {
@@ -402,7 +403,10 @@ mod tests {
             set: texts.iter().map(|text| (*text).to_owned()).collect(),
             ..Given::default()
         };
-        assert_eq!(load(&Given::default(), &[]).unwrap().listen, ListenAddresses::parse(LISTEN_DEFAULT).unwrap());
+        assert_eq!(
+            load(&Given::default(), &[]).unwrap().listen,
+            ListenAddresses::parse(LISTEN_DEFAULT).unwrap()
+        );
         let config = load(&set(&["port=6000", "listen_addresses=localhost, ::1"]), &[]).unwrap();
         assert_eq!(config.text("listen_addresses"), "localhost,::1");
         assert_eq!((config.listen.port, config.integer("port")), (6000, 6000));

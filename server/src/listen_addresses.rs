@@ -192,7 +192,10 @@ mod tests {
         addresses.set_hosts("127.0.0.1,127.0.0.2,127.0.0.1").unwrap();
         let opened = addresses.open().unwrap();
         let [(_, first), (_, second)] = &opened[..] else { panic!("{opened:?}") };
-        assert_eq!((first.ip().to_string(), second.ip().to_string()), ("127.0.0.1".into(), "127.0.0.2".into()));
+        assert_eq!(
+            (first.ip().to_string(), second.ip().to_string()),
+            ("127.0.0.1".into(), "127.0.0.2".into())
+        );
         assert!(first.port() != 0 && first.port() == second.port());
         // One that is taken is an error where it is alone, and else none.
         let taken = ListenAddresses::default().with_port(first.port());

@@ -51,7 +51,8 @@ fn administer(server: &Server, query: &str) -> String {
 
 /// Somebody who shows this certificate, if any, and these words in its connection string.
 fn come(server: &Server, authority: &Authority, user: &str, certificate: &str) -> Result<String, String> {
-    let mut words = format!("host=127.0.0.1 port={} user={user} dbname=archipel sslmode=require", server.port);
+    let mut words =
+        format!("host=127.0.0.1 port={} user={user} dbname=archipel sslmode=require", server.port);
     match certificate {
         // libpq would look for one in the home directory.
         "" => words.push_str(" sslcert=/nonexistent"),
@@ -126,7 +127,8 @@ fn lists_of_a_directory_keep_out_whom_they_name() {
     let (code, said) = refused_start(&with_lists);
     assert!(code == Some(2) && said.contains("revocation list directory"), "{said}");
     let hash = authority.openssl(&["crl", "-hash", "-noout", "-in", "revoked.pem"]);
-    std::fs::copy(authority.path("revoked.pem"), directory.join(format!("{hash}.r0"))).expect("it can be copied");
+    std::fs::copy(authority.path("revoked.pem"), directory.join(format!("{hash}.r0")))
+        .expect("it can be copied");
     let server = start(&with_lists);
     administer(&server, "CREATE ROLE ann LOGIN; CREATE ROLE eve LOGIN");
     rules(&server, "hostssl all all all cert\n", "");
@@ -138,7 +140,8 @@ fn lists_of_a_directory_keep_out_whom_they_name() {
 fn a_key_opens_with_its_passphrase() {
     let authority = authority();
     let lock = |key: &str, to: &str| {
-        let words = ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", key, "-out", to, "-passout", "pass:sesame"];
+        let words =
+            ["pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", key, "-out", to, "-passout", "pass:sesame"];
         authority.openssl(&words);
         authority.permit(to, 0o600);
     };

@@ -526,7 +526,11 @@ fn sessions_begin_with_what_their_clients_may_ask_for() {
         ("plain", "-c is_superuser=on", internal),
         ("plain", "-c log_connections=on", &denied("log_connections")),
         ("plain", "-s", &denied("log_statement_stats")),
-        ("plain", "-N 5", "55P02 parameter \"max_connections\" cannot be changed without restarting the server"),
+        (
+            "plain",
+            "-N 5",
+            "55P02 parameter \"max_connections\" cannot be changed without restarting the server",
+        ),
         ("plain", "-l", "55P02 parameter \"ssl\" cannot be changed now"),
         ("archipel", "nonsense", "42601 invalid command-line argument for server process: nonsense"),
     ] {
@@ -539,7 +543,8 @@ fn sessions_begin_with_what_their_clients_may_ask_for() {
         }
     }
     let shown = |raw: &mut Raw, name: &str| told(&raw.query(&format!("SHOW {name}"))).remove(0);
-    let mut plain = begun(&server, "plain", &[("application_name", "b"), ("options", "-e -c application_name=a")]);
+    let mut plain =
+        begun(&server, "plain", &[("application_name", "b"), ("options", "-e -c application_name=a")]);
     let plain = plain.as_mut().expect("it may");
     // Options come first, wherever they stand; and what a superuser has said of a role holds.
     assert_eq!(shown(plain, "application_name"), "b");
@@ -557,5 +562,8 @@ fn a_packet_full_of_settings_is_taken_at_once() {
     let names: Vec<String> = (0..1_200).map(|number| format!("a.s{number}")).collect();
     let parameters: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
     let mut raw = begun(&server, "archipel", &parameters).expect("they fit into a packet");
-    assert_eq!(told(&raw.query("SELECT current_setting('a.s0') || 'x', current_setting('a.s1199') || 'y'"))[0], "x|y");
+    assert_eq!(
+        told(&raw.query("SELECT current_setting('a.s0') || 'x', current_setting('a.s1199') || 'y'"))[0],
+        "x|y"
+    );
 }

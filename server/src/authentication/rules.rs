@@ -186,7 +186,9 @@ impl Rules {
 
 /// What is known of a client's line without a name server.
 pub enum Offhand<'r> {
+    /// This line is about it, or none.
     Known(Option<&'r Arc<HbaLine>>),
+    /// A line names hosts, and nobody knows yet whether the client is one.
     AsksNameServers,
 }
 
@@ -301,11 +303,11 @@ mod tests {
              host db ann .example.com trust\n\
              host all bob all reject\n",
         );
-        let offhand = |address: Option<&str>, user: &str, database: &str| {
-            match rules.find_offhand(&applicant(address, user, database)) {
-                Offhand::Known(line) => Some(line.map(|line| line.number)),
-                Offhand::AsksNameServers => None,
-            }
+        let offhand = |address: Option<&str>, user: &str, database: &str| match rules
+            .find_offhand(&applicant(address, user, database))
+        {
+            Offhand::Known(line) => Some(line.map(|line| line.number)),
+            Offhand::AsksNameServers => None,
         };
         assert_eq!(offhand(Some("127.0.0.1"), "ann", "db"), Some(Some(1)));
         assert_eq!(offhand(Some("192.0.2.1"), "bob", "db"), Some(Some(4)), "not encrypted, and not ann");

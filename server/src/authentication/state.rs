@@ -192,7 +192,8 @@ mod tests {
             };
             (0..9).map(once).min().unwrap()
         };
-        let (md5, scram) = (least(&kept(Encryption::Md5)), least(&kept(Encryption::ScramSha256 { salt: [7; 16] })));
+        let (md5, scram) =
+            (least(&kept(Encryption::Md5)), least(&kept(Encryption::ScramSha256 { salt: [7; 16] })));
         // One alone takes a thousandth of the other.
         assert!(md5 * 8 > scram && scram * 8 > md5, "{md5:?} {scram:?}");
         assert!(compare(&kept(Encryption::Md5), &mock, b"secret", "ann").unwrap());

@@ -149,7 +149,9 @@ fn text(der: &[u8]) -> Option<String> {
         // TeletexString, which OpenSSL takes for Latin-1.
         0x14 => Some(content.iter().copied().map(char::from).collect()),
         // UniversalString and BMPString.
-        0x1c => content.chunks(4).map(|one| char::from_u32(u32::from_be_bytes(one.try_into().ok()?))).collect(),
+        0x1c => {
+            content.chunks(4).map(|one| char::from_u32(u32::from_be_bytes(one.try_into().ok()?))).collect()
+        }
         0x1e => content
             .chunks(2)
             .map(|one| char::from_u32(u32::from(u16::from_be_bytes(one.try_into().ok()?))))
@@ -192,7 +194,18 @@ mod tests {
         assert_eq!(text(b"\x1e\x02\x00\xe9").as_deref(), Some("é"));
         assert_eq!(text(b"\x1c\x04\x00\x01\xf6\x00").as_deref(), Some("\u{1f600}"));
         assert_eq!(text(&[b"\x0c\x81\x80", &[b'a'; 128][..]].concat()), Some("a".repeat(128)));
-        for wrong in [&b""[..], b"\x0c", b"\x0c\x02a", b"\x0c\x01ab", b"\x0c\x01\xff", b"\x13\x01\xe9", b"\x0c\x80a", b"\x1e\x01a", b"\x1e\x02\xd8\x00", b"\x03\x01\x00"] {
+        for wrong in [
+            &b""[..],
+            b"\x0c",
+            b"\x0c\x02a",
+            b"\x0c\x01ab",
+            b"\x0c\x01\xff",
+            b"\x13\x01\xe9",
+            b"\x0c\x80a",
+            b"\x1e\x01a",
+            b"\x1e\x02\xd8\x00",
+            b"\x03\x01\x00",
+        ] {
             assert_eq!(text(wrong), None, "{wrong:?}");
         }
         assert_eq!(escaped_in_ascii("a,é"), "a\\,\\C3\\A9");

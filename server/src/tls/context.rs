@@ -63,7 +63,9 @@ pub(super) fn read(config: &Config, moment: Moment) -> Result<Option<TlsContext>
         Ok::<_, TlsError>(Arc::new(built))
     };
     if !config.text("ssl_dh_params_file").is_empty() {
-        tracing::warn!("ssl_dh_params_file has no effect: keys are agreed on by elliptic curves (ssl_ecdh_curve)");
+        tracing::warn!(
+            "ssl_dh_params_file has no effect: keys are agreed on by elliptic curves (ssl_ecdh_curve)"
+        );
     }
     let clients = for_clients.then(|| built(verifier(config, &provider)?, ALPN)).transpose()?;
     let http = for_http.then(|| built(WebPkiClientVerifier::no_client_auth(), HTTP_ALPN)).transpose()?;
@@ -149,9 +151,7 @@ fn certified_key(
 /// The passphrase of the key, where one may be asked for.
 fn asked_passphrase(config: &Config, key_file: &Path, moment: Moment) -> Result<Vec<u8>, TlsError> {
     let command = config.text("ssl_passphrase_command");
-    let refused = |what: &str| {
-        TlsError(format!("private key file \"{}\" {what}", key_file.display()))
-    };
+    let refused = |what: &str| TlsError(format!("private key file \"{}\" {what}", key_file.display()));
     if command.is_empty() {
         let what = "cannot be loaded because it requires a passphrase: ssl_passphrase_command is to tell it";
         return Err(refused(what));

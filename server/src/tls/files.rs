@@ -42,7 +42,8 @@ pub(super) fn revocations_in(
     directory: &Path,
 ) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let what = "SSL certificate revocation list directory";
-    let failed = |reason: String| TlsError(format!("could not load {what} \"{}\": {reason}", directory.display()));
+    let failed =
+        |reason: String| TlsError(format!("could not load {what} \"{}\": {reason}", directory.display()));
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(|error| failed(error.to_string()))? {
         let entry = entry.map_err(|error| failed(error.to_string()))?;
@@ -252,7 +253,9 @@ mod tests {
         for name in ["0a1b2c3d.r0", "FFFFFFFF.r12"] {
             assert!(is_list_name(name), "{name}");
         }
-        for name in ["0a1b2c3d.0", "0a1b2c3d.r", "0a1b2c3d.rx", "0a1b2c3.r0", "0a1b2c3g.r0", "revoked.pem", ""] {
+        for name in
+            ["0a1b2c3d.0", "0a1b2c3d.r", "0a1b2c3d.rx", "0a1b2c3.r0", "0a1b2c3g.r0", "revoked.pem", ""]
+        {
             assert!(!is_list_name(name), "{name}");
         }
         let folder = tempfile::tempdir().unwrap();

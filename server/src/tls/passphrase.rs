@@ -116,9 +116,8 @@ mod tests {
 
     #[test]
     fn a_program_that_fails_or_hangs_is_no_passphrase() {
-        let refused = |command: &str| {
-            told_within(Duration::from_millis(300), command).unwrap_err().to_string()
-        };
+        let refused =
+            |command: &str| told_within(Duration::from_millis(300), command).unwrap_err().to_string();
         assert!(refused("echo secret; exit 3").ends_with("failed: exit status: 3"));
         let missing = refused("/nonexistent secret");
         assert!(missing.contains("failed") && !missing.contains("secret"), "{missing}");

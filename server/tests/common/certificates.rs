@@ -54,7 +54,8 @@ impl Authority {
     /// One of X.509 version 1, which has no extensions.
     pub fn issue_old(&self, name: &str, subject: &str, serial: u32) {
         self.issue(name, subject, serial);
-        let (request, certificate, serial) = (format!("{name}.csr"), format!("{name}.crt"), serial.to_string());
+        let (request, certificate, serial) =
+            (format!("{name}.csr"), format!("{name}.crt"), serial.to_string());
         let mut words = vec!["x509", "-req", "-in", &request, "-out", &certificate, "-days", DAYS];
         words.extend(["-CA", "root.crt", "-CAkey", "root.key", "-set_serial", &serial]);
         self.openssl(&words);

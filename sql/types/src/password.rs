@@ -296,7 +296,8 @@ mod tests {
     #[test]
     fn what_parses_as_a_verifier_is_kept_as_one() {
         const SALT: &str = "W22ZaJ0SNY7soEsUEjb6gQ==";
-        const KEYS: &str = "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
+        const KEYS: &str =
+            "WG5d8oPm3OtcPnkdi4Uo7BkeZkBFzpcXkuLmtbsT4qY=:wfPLwcE6nTWhTAmQ7tl2KeoiWGPlZqQxSrmfPwDl2dU=";
         let rounds_of = |text: &str| match Verifier::parse(text) {
             Some(Verifier::Scram(verifier)) => Some(verifier.rounds),
             _ => None,

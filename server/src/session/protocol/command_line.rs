@@ -53,8 +53,7 @@ pub(super) fn read(text: &str, set: Set<'_>) -> Result<()> {
 
 fn invalid(word: &str) -> SqlError {
     let message = format!("invalid command-line argument for server process: {word}");
-    SqlError::new(SqlState::SYNTAX_ERROR, message)
-        .with_hint("Try \"postgres --help\" for more information.")
+    SqlError::new(SqlState::SYNTAX_ERROR, message).with_hint("Try \"postgres --help\" for more information.")
 }
 
 /// The words of a text, in which a backslash takes what follows as it is (pg_split_opts).
@@ -207,9 +206,18 @@ mod tests {
             ("-c work_mem", "-c work_mem requires a value"),
             ("--work_mem", "--work_mem requires a value"),
             ("-e -D /tmp -C x -r x -v 3 -b -E -j -n -T", "DateStyle=euro"),
-            ("-fs -f h -tpa -t pl -te", "enable_seqscan=false; enable_hashjoin=false; log_parser_stats=true; log_planner_stats=true; log_executor_stats=true"),
-            ("-lFi -O -Ps", "ssl=true; fsync=false; listen_addresses=*; allow_system_table_mods=true; ignore_system_indexes=true; log_statement_stats=true"),
-            ("-B 1 -h x -k y -N 5 -p 3 -S 7 -W 0", "shared_buffers=1; listen_addresses=x; unix_socket_directories=y; max_connections=5; port=3; work_mem=7; post_auth_delay=0"),
+            (
+                "-fs -f h -tpa -t pl -te",
+                "enable_seqscan=false; enable_hashjoin=false; log_parser_stats=true; log_planner_stats=true; log_executor_stats=true",
+            ),
+            (
+                "-lFi -O -Ps",
+                "ssl=true; fsync=false; listen_addresses=*; allow_system_table_mods=true; ignore_system_indexes=true; log_statement_stats=true",
+            ),
+            (
+                "-B 1 -h x -k y -N 5 -p 3 -S 7 -W 0",
+                "shared_buffers=1; listen_addresses=x; unix_socket_directories=y; max_connections=5; port=3; work_mem=7; post_auth_delay=0",
+            ),
             ("-d 0", "log_min_messages=notice"),
             ("-d3", "log_min_messages=debug3; log_statement=all; debug_print_parse=true"),
             ("-c", &format!("{INVALID}-c")),

@@ -36,7 +36,8 @@ pub(super) fn set_as_asked(
     database: &Database,
     parameters: &[(String, String)],
 ) -> Result<(), SqlError> {
-    let mut set = |name: &str, value: &str| start_with(settings, role, database, (name, value), role.superuser);
+    let mut set =
+        |name: &str, value: &str| start_with(settings, role, database, (name, value), role.superuser);
     if let Some((_, options)) = parameters.iter().rev().find(|(name, _)| name == "options") {
         command_line::read(options, &mut set)?;
     }

@@ -83,9 +83,21 @@ fn a_session_begins_only_with_what_its_client_may_set() {
         for (name, text, expected) in [
             ("is_superuser", "off", "55P02 parameter \"is_superuser\" cannot be changed"),
             ("is_superuser", "on", "55P02 parameter \"is_superuser\" cannot be changed"),
-            ("max_connections", "100", "55P02 parameter \"max_connections\" cannot be changed without restarting the server"),
-            ("shared_buffers", "128MB", "55P02 parameter \"shared_buffers\" cannot be changed without restarting the server"),
-            ("authentication_timeout", "60", "55P02 parameter \"authentication_timeout\" cannot be changed now"),
+            (
+                "max_connections",
+                "100",
+                "55P02 parameter \"max_connections\" cannot be changed without restarting the server",
+            ),
+            (
+                "shared_buffers",
+                "128MB",
+                "55P02 parameter \"shared_buffers\" cannot be changed without restarting the server",
+            ),
+            (
+                "authentication_timeout",
+                "60",
+                "55P02 parameter \"authentication_timeout\" cannot be changed now",
+            ),
             ("nonsense", "1", "42704 unrecognized configuration parameter \"nonsense\""),
             ("", "1", "42704 unrecognized configuration parameter \"\""),
             ("post_auth_delay", "0", "0"),
