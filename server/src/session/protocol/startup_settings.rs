@@ -1,7 +1,7 @@
 //! The settings a session begins with: what its database and its role say, and what its client asks for.
 
 use archipel_sql::catalog::Role;
-use archipel_sql::error::{SqlError, SqlState};
+use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
 use super::command_line;
