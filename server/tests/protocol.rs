@@ -497,7 +497,7 @@ fn a_copy_counts_the_rows_that_it_writes() {
 /// The session of a client that begins so, or how it is refused.
 fn begun(server: &Server, user: &str, parameters: &[(&str, &str)]) -> Result<Raw, String> {
     let mut raw = server.unopened();
-    raw.greet(&[&[("user", user), ("database", "archipel")], parameters].concat());
+    raw.greet(&[&[("user", user), ("database", "archipel")][..], parameters].concat());
     loop {
         let message = raw.receive().expect("a greeting or an error");
         match message.0 {

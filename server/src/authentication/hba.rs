@@ -94,6 +94,7 @@ pub struct HbaLine {
     pub method: Method,
     pub map: Option<String>,
     pub client_certificate: ClientCertificateCheck,
+    /// The name that [`ClientCertificateCheck::VerifyFull`] looks at.
     pub client_name: ClientName,
     /// Why it is about nobody, where that can be told beforehand: no error, as in PostgreSQL.
     pub warning: Option<&'static str>,

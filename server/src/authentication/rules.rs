@@ -186,7 +186,9 @@ impl Rules {
 
 /// What is known of a client's line without a name server.
 pub enum Offhand<'r> {
+    /// This line is about it, or none.
     Known(Option<&'r Arc<HbaLine>>),
+    /// A line names hosts, and nobody knows yet whether the client is one.
     AsksNameServers,
 }
 

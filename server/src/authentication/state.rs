@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use archipel_sql::error::SqlError;
 use archipel_sql::password::{ScramVerifier, Verifier};
 use archipel_sql::strong_random::random_bytes;
 use tokio::sync::Semaphore;
@@ -130,16 +131,17 @@ impl Authentication {
 
     /// Whether a password fits a verifier: hashed on a thread of its own, for it takes its time.
     pub async fn fits(&self, verifier: Verifier, password: Vec<u8>, user: String) -> Result<bool, Failure> {
-        let mock = self.mock(&user);
-        let fits = beside(&self.hashed, move || {
-            if verifier.is_md5() {
-                // So that it takes as long as one of SCRAM's, and as a role that has none.
-                Verifier::Scram(mock).matches(&password, &user)?;
-            }
-            verifier.matches(&password, &user)
-        });
-        Ok(fits.await??)
+        let mock = Verifier::Scram(self.mock(&user));
+        Ok(beside(&self.hashed, move || compare(&verifier, &mock, &password, &user)).await??)
     }
+}
+
+/// Whether a password fits a verifier: an MD5 hash takes as long as what SCRAM keeps, and as nothing at all.
+fn compare(verifier: &Verifier, mock: &Verifier, password: &[u8], user: &str) -> Result<bool, SqlError> {
+    if verifier.is_md5() {
+        mock.matches(password, user)?;
+    }
+    verifier.matches(password, user)
 }
 
 /// Does what takes its time on a thread of its own, when it is its turn. A client that goes meanwhile leaves
@@ -176,6 +178,26 @@ fn secret(path: &Path) -> [u8; 32] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn how_long_a_comparison_takes_does_not_tell_what_is_kept() {
+        use archipel_sql::password::{Encryption, verifier};
+        let kept = |encryption| Verifier::parse(&verifier("secret", "ann", encryption).unwrap()).unwrap();
+        let mock = Verifier::Scram(ScramVerifier::mock("ann", b"nonce"));
+        let least = |verifier: &Verifier| {
+            let once = |_| {
+                let begun = std::time::Instant::now();
+                assert!(!compare(verifier, &mock, b"other", "ann").unwrap());
+                begun.elapsed()
+            };
+            (0..9).map(once).min().unwrap()
+        };
+        let (md5, scram) =
+            (least(&kept(Encryption::Md5)), least(&kept(Encryption::ScramSha256 { salt: [7; 16] })));
+        // One alone takes a thousandth of the other.
+        assert!(md5 * 8 > scram && scram * 8 > md5, "{md5:?} {scram:?}");
+        assert!(compare(&kept(Encryption::Md5), &mock, b"secret", "ann").unwrap());
+    }
 
     #[tokio::test]
     async fn who_goes_leaves_its_place_when_its_work_is_done() {
