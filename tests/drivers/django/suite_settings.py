@@ -1,0 +1,33 @@
+"""Settings for Django's own tests: both databases that they want, and a runner that prints verdicts."""
+
+import os
+
+from django.test.runner import DiscoverRunner
+
+from python_suite_verdicts import VerdictResult
+
+DATABASES = {
+    alias: {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": os.environ["PGDATABASE"],
+        "USER": os.environ["PGUSER"],
+        "HOST": os.environ["PGHOST"],
+        "PORT": os.environ["PGPORT"],
+        "TEST": {"NAME": f"django_{alias}"},
+    }
+    for alias in ("default", "other")
+}
+SECRET_KEY = "tests"
+USE_TZ = False
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+class VerdictRunner(DiscoverRunner):
+    """Django's runner, whose result prints a line for each test."""
+
+    def get_resultclass(self):
+        return VerdictResult
+
+
+TEST_RUNNER = "suite_settings.VerdictRunner"
