@@ -448,7 +448,8 @@ fn check_default(column: &Column, new: Type, work: &Work<'_>) -> Result<()> {
         return Ok(());
     }
     let shown = work.type_name(new.oid);
-    let message = format!("default for column \"{}\" cannot be cast automatically to type {shown}", column.name);
+    let message =
+        format!("default for column \"{}\" cannot be cast automatically to type {shown}", column.name);
     Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
 }
 

@@ -30,6 +30,7 @@ mod vacancy;
 use std::sync::Arc;
 
 use archipel_engine::{Client, Completed, Interactive, Refused, Start, Stop, SubmitOptions};
+use archipel_planner::bind::policy_reader::PolicyReader;
 use archipel_planner::ddl::{Computed, ComputedValue, Copies, DdlEnv, DdlPlan, DistributionCall, Validation};
 use archipel_planner::native::{CompileEnv, Notice, compile_statement};
 use archipel_procedures::Environment;
@@ -508,8 +509,7 @@ impl Session {
             }
             false => PolicyReader::Exempt,
         };
-        let (bound, needed) =
-            self.planning().bind_over_written(&statement, rows, (&search_path, reader))?;
+        let (bound, needed) = self.planning().bind_over_written(&statement, rows, (&search_path, reader))?;
         self.require_routines(&needed)?;
         let environment = self.environment();
         let linker = self.database.routines.linker(&environment);

@@ -295,11 +295,8 @@ impl Session {
             let message = format!("transaction identifier \"{identifier}\" is too long");
             return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
         }
-        Err(SqlError::new(
-            SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-            "prepared transactions are disabled",
-        )
-        .with_hint("Set max_prepared_transactions to a nonzero value."))
+        Err(SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, "prepared transactions are disabled")
+            .with_hint("Set max_prepared_transactions to a nonzero value."))
     }
 
     /// Commits whatever is open; an error means that it was rolled back.
