@@ -14,7 +14,6 @@ use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
 use crate::bind::from::barrier::all_of;
 use crate::bind::level::{Level, LevelKind, Relation};
-use crate::bind::name::ident_name;
 use crate::bind::query::select::filtered;
 use crate::bound::*;
 use crate::implication::implied;

@@ -40,8 +40,6 @@ pub(in crate::system) struct IndexView<'t> {
     /// The index of the table that this one's table is a partition of.
     pub parent: Option<Oid>,
     pub method: &'t str,
-    /// What is said of one without entries.
-    pub nominal: Option<&'t NominalIndex>,
     /// Storage parameters.
     pub options: &'t [(String, String)],
     /// The operator classes of its parts, where they are not the types' own.
@@ -89,7 +87,6 @@ pub(in crate::system) fn indexes(table: &Table) -> impl Iterator<Item = IndexVie
         expressions: &[],
         parent: key.parent,
         method: "btree",
-        nominal: None,
         options: &key.options,
         classes: &[],
         collations: Vec::new(),
@@ -123,7 +120,6 @@ fn secondary_view<'t>(
         expressions: &index.expressions,
         parent: index.parent,
         method,
-        nominal,
         options: nominal.map_or(&index.options[..], |known| &known.options[..]),
         classes: nominal.map_or(&index.classes[..], |known| &known.classes[..]),
         collations: index.columns.iter().map(|part| part.collation).collect(),
