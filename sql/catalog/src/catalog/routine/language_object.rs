@@ -1,0 +1,40 @@
+//! The languages of routines as objects: they are there from the beginning, the superuser's, and nobody makes more
+//! of them; who may use them is said by GRANT (pg_language).
+
+use crate::types::Oid;
+
+pub const INTERNAL: Oid = Oid(12);
+
+pub const C: Oid = Oid(13);
+
+pub const SQL: Oid = Oid(14);
+
+/// It has a number of our own: PostgreSQL's is drawn.
+pub const PLPGSQL: Oid = Oid(13_600);
+
+/// A language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LanguageObject {
+    pub oid: Oid,
+    pub name: &'static str,
+    /// Whether others than superusers may use it.
+    pub trusted: bool,
+}
+
+/// All of them.
+pub const LANGUAGES: [LanguageObject; 4] = [
+    LanguageObject { oid: INTERNAL, name: "internal", trusted: false },
+    LanguageObject { oid: C, name: "c", trusted: false },
+    LanguageObject { oid: SQL, name: "sql", trusted: true },
+    LanguageObject { oid: PLPGSQL, name: "plpgsql", trusted: true },
+];
+
+/// The language of a name.
+pub fn language_named(name: &str) -> Option<LanguageObject> {
+    LANGUAGES.into_iter().find(|language| language.name == name)
+}
+
+/// The language of a number.
+pub fn language_numbered(oid: Oid) -> Option<LanguageObject> {
+    LANGUAGES.into_iter().find(|language| language.oid == oid)
+}
