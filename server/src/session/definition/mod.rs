@@ -114,8 +114,12 @@ impl Session {
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());
         // Nobody is in a database, or comes into it, while it gets another name.
-        let _shut = self.vacate_renamed(statement, &source).await?;
-        self.run_or_stage(source, prepared.tag, alone).await
+        let shut = self.vacate_renamed(statement, &source).await?;
+        let ran = self.run_or_stage(source, prepared.tag, alone).await;
+        if let (Ok(_), Some(shut), Some(staged)) = (&ran, shut, self.transaction.staged_mut()) {
+            staged.doors.push(shut);
+        }
+        ran
     }
 
     /// Runs what needs no plan: maintenance, and databases that come and go. Whether it was such.
