@@ -118,6 +118,7 @@ fn change(
         };
         change.apply(&mut acl, role)?;
     }
+    acl.sort_by_key(|item| (item.grantee, item.grantor));
     let oid = known.map(|entry| entry.oid);
     if acl.len() == plain.len() && acl.iter().all(|item| plain.contains(item)) {
         if let Some(oid) = oid {
