@@ -3,13 +3,16 @@
 
 use crate::types::Oid;
 
+/// What is built in is written in.
 pub const INTERNAL: Oid = Oid(12);
 
+/// Libraries: there are none here.
 pub const C: Oid = Oid(13);
 
+/// SQL functions and procedures.
 pub const SQL: Oid = Oid(14);
 
-/// It has a number of our own: PostgreSQL's is drawn.
+/// PL/pgSQL. It has a number of our own: PostgreSQL's is drawn.
 pub const PLPGSQL: Oid = Oid(13_600);
 
 /// A language.
