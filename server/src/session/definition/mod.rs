@@ -46,9 +46,10 @@ use archipel_sql::function::{CheckLevel, ExtraCheck};
 use parking_lot::Mutex;
 
 use super::execute::severity_of;
-use super::{Session, role_setting, utility};
+use super::{Session, role_setting};
 use crate::run::computed_value::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, WrittenRows};
+use crate::settings::setting_name;
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
 use latch::Scope;
@@ -179,7 +180,7 @@ impl Session {
     fn require_settable(&self, name: &str) -> Result<()> {
         let state = self.catalog_state();
         let rights = Authority { catalog: &state.catalog, role: self.roles().current };
-        role_setting::require_giver(&utility::setting_name(name), &rights)
+        role_setting::require_giver(&setting_name(name), &rights)
     }
 
     async fn run_or_stage(&mut self, source: Source, tag: &str, alone: bool) -> Result<String> {
