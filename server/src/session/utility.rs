@@ -17,7 +17,7 @@ use archipel_sql::types::{Oid, Type};
 use super::{Session, role_setting};
 use crate::encode::{Formats, RowEncoder};
 use crate::settings::session::TRANSACTION_MODES;
-use crate::settings::table::{SETTINGS, find};
+use crate::settings::table::SETTINGS;
 use crate::settings::{SessionSettings, foreign, setting_name};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::system::visibility::examine_setting;
@@ -524,7 +524,6 @@ pub(super) fn sees_database(statement: &Statement) -> bool {
     )
 }
 
-/// The name of a setting in the words of the settings table.
 fn unknown_setting(name: &str) -> SqlError {
     SqlError::new(SqlState::UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))
 }
