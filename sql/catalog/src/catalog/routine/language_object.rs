@@ -12,8 +12,8 @@ pub const C: Oid = Oid(13);
 /// SQL functions and procedures.
 pub const SQL: Oid = Oid(14);
 
-/// PL/pgSQL. It has a number of our own: PostgreSQL's is drawn.
-pub const PLPGSQL: Oid = Oid(13_600);
+/// PL/pgSQL. It has a number of our own, as PostgreSQL's is drawn; no relation of the system has it.
+pub const PLPGSQL: Oid = Oid(13_900);
 
 /// A language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
