@@ -134,5 +134,5 @@ fn change(
 /// As PostgreSQL's DETAIL names an entry.
 pub(super) fn describe(entry: &DefaultAccess, work: &Work<'_>) -> String {
     let schema = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
-    entry.describe(&work.role_name(entry.role), schema.map(|schema| schema.name.as_str()))
+    entry.describe(&work.role_name(entry.role), schema.as_ref().map(|schema| schema.name.as_str()))
 }

@@ -348,7 +348,7 @@ impl Cursor<'_> {
                 let word = self.routine_word().ok_or_else(|| self.unexpected())?;
                 GrantObjects::Routines(word, self.list(Self::routine_signature)?)
             }
-            "foreign" | "large" | "parameter" | "tablespace" => return Ok(None),
+            "foreign" | "large" | "tablespace" => return Ok(None),
             _ => {
                 self.take("table");
                 GrantObjects::Tables(self.list(Self::name)?)
