@@ -190,11 +190,7 @@ impl RowsTo {
     }
 
     /// To the client in these formats and its encoding, if the statement answers rows.
-    pub fn client(
-        columns: Option<&Arc<[OutputColumn]>>,
-        formats: &Formats,
-        encoding: Encoding,
-    ) -> RowsTo {
+    pub fn client(columns: Option<&Arc<[OutputColumn]>>, formats: &Formats, encoding: Encoding) -> RowsTo {
         match columns {
             Some(columns) => {
                 RowsTo::Wire(RowEncoder { columns: columns.clone(), formats: formats.clone(), encoding })

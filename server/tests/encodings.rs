@@ -72,7 +72,10 @@ fn queries_rows_names_and_errors_are_in_the_clients_character_set() {
     let answer = query(&mut raw, b"SELECT '\x95\x5c' AS \"\x95\x5c\"");
     assert_eq!(&bodies(&answer, b'T')[0][2..5], b"\x95\x5c\0");
     assert_eq!(rows(&answer), [b"\x95\x5c"]);
-    assert_eq!(rows(&query(&mut raw, b"BEGIN; SET LOCAL client_encoding = utf8; SELECT chr(233)")), ["é".as_bytes()]);
+    assert_eq!(
+        rows(&query(&mut raw, b"BEGIN; SET LOCAL client_encoding = utf8; SELECT chr(233)")),
+        ["é".as_bytes()]
+    );
     query(&mut raw, b"ROLLBACK");
     assert_eq!(state(&query(&mut raw, b"SELECT chr(233)")).as_deref(), Some("22P05"));
 }
@@ -104,7 +107,10 @@ fn what_the_client_cannot_read_or_has_not_written_ends_its_statement_alone() {
     }
     // Rows that were written are not, if they cannot be told.
     query(&mut raw, b"CREATE TABLE t (a text)");
-    assert_eq!(state(&query(&mut raw, b"INSERT INTO t VALUES (chr(1103)) RETURNING a")).as_deref(), Some("22P05"));
+    assert_eq!(
+        state(&query(&mut raw, b"INSERT INTO t VALUES (chr(1103)) RETURNING a")).as_deref(),
+        Some("22P05")
+    );
     assert_eq!(rows(&query(&mut raw, b"SELECT count(*) FROM t")), [b"0"]);
 }
 
@@ -113,7 +119,8 @@ fn names_of_statements_and_values_in_either_format_are_in_the_clients_character_
     let server = Server::start(&[]);
     let (mut raw, _) = speaking(&server, "LATIN1");
     let parse = b"s\xe9\0SELECT $1::text || '\xe8', $2::text, $3::text[], $4::jsonb\0\0\0";
-    let array = [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 25, 0, 0, 0, 1, 0, 0, 0, 1][..], &value(b"\xe7")].concat();
+    let array =
+        [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 25, 0, 0, 0, 1, 0, 0, 0, 1][..], &value(b"\xe7")].concat();
     let formats = [0, 4, 0, 0, 0, 1, 0, 1, 0, 1];
     let bind = [
         &b"p\xe9\0s\xe9\0"[..],
@@ -195,9 +202,11 @@ fn copy_is_in_the_clients_character_set_or_in_its_own() {
     assert_eq!(rows(&answer), [&b"233|1|1"[..], b"232|1|2", b"34920|1|3", b"12477|2|4"]);
     let answer = query(&mut raw, b"COPY (SELECT * FROM t WHERE b < 3 ORDER BY b) TO STDOUT");
     assert_eq!(bodies(&answer, b'd'), [b"\xe9\t1\n", b"\xe8\t2\n"]);
-    let answer = query(&mut raw, b"COPY (SELECT a FROM t WHERE b = 1) TO STDOUT (FORMAT binary, ENCODING 'sjis')");
+    let answer =
+        query(&mut raw, b"COPY (SELECT a FROM t WHERE b = 1) TO STDOUT (FORMAT binary, ENCODING 'sjis')");
     assert!(bodies(&answer, b'd')[0].ends_with(b"\0\x01\0\0\0\x01\xe9"));
-    let answer = query(&mut raw, b"COPY (SELECT a FROM t WHERE b > 2 ORDER BY b) TO STDOUT (ENCODING 'sjis')");
+    let answer =
+        query(&mut raw, b"COPY (SELECT a FROM t WHERE b > 2 ORDER BY b) TO STDOUT (ENCODING 'sjis')");
     assert_eq!(bodies(&answer, b'd'), [&b"\x95\x5c\n"[..], b"\x83\x5c\\\\\n"]);
     let answer = query(&mut raw, b"COPY (SELECT a FROM t WHERE b > 2) TO STDOUT");
     assert_eq!(state(&answer).as_deref(), Some("22P05"));

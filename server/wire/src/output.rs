@@ -332,10 +332,7 @@ impl Output {
     /// one.
     ///
     /// Errors: 22P05 for a name.
-    pub fn row_description<'a>(
-        &mut self,
-        fields: impl Iterator<Item = Field<'a>>,
-    ) -> Result<(), SqlError> {
+    pub fn row_description<'a>(&mut self, fields: impl Iterator<Item = Field<'a>>) -> Result<(), SqlError> {
         let start = self.bytes.len();
         self.message_of_strings(b'T', |output| {
             output.put(&[0, 0]);

@@ -2,7 +2,8 @@
 //! refused. ATTACH and DETACH PARTITION are in `attach`.
 
 use archipel_sql::ast::{
-    AlterTableAction, ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOption, Deferrable, TableConstraint, TableConstraintKind, WhichTriggers,
+    AlterTableAction, ColumnConstraint, ColumnConstraintKind, ColumnDefinition, ColumnOption, Deferrable,
+    TableConstraint, TableConstraintKind, WhichTriggers,
 };
 use archipel_sql::catalog::{Check, Object, PartitionKey, PartitionKeyPart, Table, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};

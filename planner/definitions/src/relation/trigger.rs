@@ -371,7 +371,8 @@ pub(crate) fn set_firing(
     if *which == WhichTriggers::All {
         let keys = keys_with_triggers(&table, work);
         if let Some((key, side)) = keys.first().filter(|_| !work.authority().is_superuser()) {
-            let message = format!("permission denied: \"RI_ConstraintTrigger_{side}_{key}\" is a system trigger");
+            let message =
+                format!("permission denied: \"RI_ConstraintTrigger_{side}_{key}\" is a system trigger");
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
         silence_keys(&mut table, firing, work);

@@ -165,9 +165,8 @@ impl Session {
     async fn fire_truncate(&mut self, tables: &[TableRef], before: bool) -> Result<()> {
         for table in tables {
             let replica = self.settings.effective().replica;
-            let fires = |trigger: &&Trigger| {
-                trigger.before == before && fires_at_truncate(trigger, table, replica)
-            };
+            let fires =
+                |trigger: &&Trigger| trigger.before == before && fires_at_truncate(trigger, table, replica);
             for trigger in table.triggers.iter().filter(fires) {
                 let rows = [Datum::Null, Datum::Null];
                 self.fire(table, trigger.oid, TriggerEvent::Truncate, rows, true).await?;

@@ -51,9 +51,7 @@ impl Session {
                             || format!("incorrect binary data format in function argument {}", place + 1);
                         io::placed(error, message)
                     })?,
-                    Some(bytes) => {
-                        io::text_in(&context.style().encoding.decode(bytes)?, *ty, &context)?
-                    }
+                    Some(bytes) => io::text_in(&context.style().encoding.decode(bytes)?, *ty, &context)?,
                 });
             }
         }

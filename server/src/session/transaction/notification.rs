@@ -13,6 +13,7 @@ use archipel_sql::error::Result;
 use super::pending::{Change, Pending};
 use crate::notifications::{Listener, Ticket};
 use crate::session::Session;
+use crate::wire::output::Severity;
 
 /// So much is told before the session looks whether the client reads.
 const PORTION_BYTES: usize = 64 << 10;
@@ -130,8 +131,7 @@ impl Session {
             if !self.memory.listening.lock().contains(&delivery.channel) {
                 continue;
             }
-            let told =
-                self.output.notification(delivery.process_id, &delivery.channel, &delivery.payload);
+            let told = self.output.notification(delivery.process_id, &delivery.channel, &delivery.payload);
             if let Err(untranslatable) = told {
                 // Between two statements an error has nobody to end but the session, as in PostgreSQL.
                 self.output.report(Severity::Fatal, &untranslatable);

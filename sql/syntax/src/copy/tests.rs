@@ -134,8 +134,9 @@ fn bytes_that_are_no_text_are_refused() {
 
 #[test]
 fn options_that_contradict_each_other_are_refused() {
-    let refuse =
-        |options: CopyOptions, from| CopyFormat::new(&options, from, Encoding::UTF8).unwrap_err().message().to_string();
+    let refuse = |options: CopyOptions, from| {
+        CopyFormat::new(&options, from, Encoding::UTF8).unwrap_err().message().to_string()
+    };
     let given = |text: &str| Some(text.to_string());
     assert_eq!(
         refuse(CopyOptions { quote: given("x"), ..CopyOptions::default() }, true),

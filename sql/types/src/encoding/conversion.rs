@@ -24,7 +24,8 @@ pub(super) struct Conversion {
 impl Conversion {
     /// Those of a character set; `None` if text is not converted to it. Made when it is first asked for.
     pub(super) fn of(encoding: Encoding) -> Option<&'static Conversion> {
-        static MADE: [OnceLock<Option<Conversion>>; ENCODINGS.len()] = [const { OnceLock::new() }; ENCODINGS.len()];
+        static MADE: [OnceLock<Option<Conversion>>; ENCODINGS.len()] =
+            [const { OnceLock::new() }; ENCODINGS.len()];
         let make = || section(encoding).map(Conversion::read_from);
         MADE[encoding.0 as usize].get_or_init(make).as_ref()
     }
@@ -41,11 +42,8 @@ impl Conversion {
             let gap = if head & 2 != 0 { recorded.number() } else { 0 };
             let length = if head & 1 != 0 { recorded.number() + 2 } else { 1 };
             let next = scalar.wrapping_add(1);
-            scalar = if far & 1 == 0 {
-                next.wrapping_add(far >> 1)
-            } else {
-                next.wrapping_sub((far >> 1) + 1)
-            };
+            scalar =
+                if far & 1 == 0 { next.wrapping_add(far >> 1) } else { next.wrapping_sub((far >> 1) + 1) };
             code = code.wrapping_add(gap + 1);
             for at in 0..length {
                 conversion.put(code + at, scalar + at);

@@ -83,9 +83,9 @@ impl Encoding {
         let told = ENCODINGS.iter().position(|(known, ..)| *known == name);
         let code = told.or_else(|| {
             let name = cleaned(name);
-            ENCODINGS.iter().position(|(known, _, others)| {
-                cleaned(known) == name || others.contains(&name.as_str())
-            })
+            ENCODINGS
+                .iter()
+                .position(|(known, _, others)| cleaned(known) == name || others.contains(&name.as_str()))
         });
         i32::try_from(code?).ok().map(Encoding)
     }

@@ -101,7 +101,11 @@ impl Encoding {
             let Some(code) = code else {
                 out.truncate(start);
                 let mut bytes = [0; 4];
-                return Err(untranslatable(Encoding::UTF8, self, character.encode_utf8(&mut bytes).as_bytes()));
+                return Err(untranslatable(
+                    Encoding::UTF8,
+                    self,
+                    character.encode_utf8(&mut bytes).as_bytes(),
+                ));
             };
             let bytes = code.to_be_bytes();
             let unused = code.leading_zeros() as usize / 8;

@@ -47,8 +47,7 @@ pub(super) fn untranslatable(from: Encoding, to: Encoding, character: &[u8]) -> 
 }
 
 fn told(bytes: &[u8]) -> String {
-    let bytes: Vec<String> =
-        bytes.iter().take(TOLD_BYTES_MAX).map(|byte| format!("0x{byte:02x}")).collect();
+    let bytes: Vec<String> = bytes.iter().take(TOLD_BYTES_MAX).map(|byte| format!("0x{byte:02x}")).collect();
     bytes.join(" ")
 }
 

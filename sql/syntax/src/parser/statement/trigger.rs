@@ -273,7 +273,10 @@ mod tests {
             actions("alter table t disable trigger all, enable trigger x"),
             [
                 AlterTableAction::SetTrigger { which: WhichTriggers::All, firing: TriggerFiring::Never },
-                AlterTableAction::SetTrigger { which: WhichTriggers::Named("x".to_string()), firing: TriggerFiring::Origin },
+                AlterTableAction::SetTrigger {
+                    which: WhichTriggers::Named("x".to_string()),
+                    firing: TriggerFiring::Origin
+                },
             ]
         );
     }
