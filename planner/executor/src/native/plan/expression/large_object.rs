@@ -69,6 +69,7 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let tables = self.large_objects(None)?;
-        Ok(Some(Box::new(move |ctx| large_object::system_rows::rows(&tables, ctx, relation))))
+        let more: MoreRows = Box::new(move |ctx| large_object::system_rows::rows(&tables, ctx, relation));
+        Ok(Some(more))
     }
 }
