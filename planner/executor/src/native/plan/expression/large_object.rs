@@ -19,13 +19,12 @@ use crate::route::RouteKey;
 /// What a function does with a large object, if it does something.
 pub(crate) fn call_of(function: &ScalarFunction, args: &[Source]) -> Option<LargeObjectCall> {
     let Some(Intrinsic::LargeObject(call)) = function.intrinsic else { return None };
-    let is_of_them = match (call, args.get(1).and_then(Source::constant)) {
+    let is_of_others = match (call, args.get(1).and_then(Source::constant)) {
         // Other objects have comments, too.
-        (LargeObjectCall::Description, Some(Datum::Text(class))) => *class == CLASS,
-        (LargeObjectCall::Description, _) => false,
-        _ => true,
+        (LargeObjectCall::Description, Some(Datum::Text(class))) => *class != CLASS,
+        _ => false,
     };
-    is_of_them.then_some(call)
+    (!is_of_others).then_some(call)
 }
 
 impl Compiler<'_> {
