@@ -122,6 +122,9 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_database_size_oid" | "pg_database_size_name" => {
             return crate::system::database_size::database_size(host, args);
         }
+        "pg_tablespace_size_oid" | "pg_tablespace_size_name" => {
+            return crate::system::database_size::tablespace_size(host, args);
+        }
         _ => return from_catalog(host, name, args),
     })
 }

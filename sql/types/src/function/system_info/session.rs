@@ -30,6 +30,7 @@ pub(in crate::function) const HOSTED: &[(&str, Eval)] = hosted! {
     "pg_table_is_visible" "pg_function_is_visible" "pg_operator_is_visible" "pg_type_is_visible"
     "sql_1348" "sql_1215" "sql_1216" "sql_1993"
     "sql_2325" "pg_relation_size" "pg_total_relation_size" "pg_table_size" "pg_indexes_size" "pg_database_size_oid" "pg_database_size_name"
+    "pg_tablespace_size_oid" "pg_tablespace_size_name"
     "pg_relation_filenode" "pg_relation_is_publishable" "pg_relation_is_updatable" "pg_column_is_updatable" "pg_describe_object"
     "pg_identify_object" "pg_relation_filepath" "pg_indexam_has_property" "pg_index_has_property" "pg_index_column_has_property"
     "set_config_by_name" "pg_sleep" "pg_cancel_backend" "pg_terminate_backend" "pg_reload_conf" "pg_notify" "pg_notification_queue_usage"
