@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Rows of a template that takes a while to be copied.
-const MANY_ROWS: u32 = 400_000;
+const MANY_ROWS: u32 = 1_500_000;
 
 async fn client(server: &Server, database: &str) -> Client {
     let config = format!("host=127.0.0.1 port={} user=archipel dbname={database}", server.port);
