@@ -278,7 +278,9 @@ async fn databases_come_and_go_and_leave_memory_and_log_as_they_were() {
     drop(inside);
     until(&first, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop'", "0").await;
     // What is allocated once, or kept for the next, is there then.
-    make_and_drop(&first, MANY).await;
+    for _ in 0..4 {
+        make_and_drop(&first, MANY).await;
+    }
     run(&first, &["CHECKPOINT"]).await;
     let data = server.directory.path().join("data");
     let (memory_kb, bytes) = (resident_kb(server.process_id()), bytes_below(&data));
