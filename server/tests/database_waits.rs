@@ -15,7 +15,7 @@ use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Rows of a template that takes a while to be copied.
-const MANY_ROWS: u32 = 400_000;
+const MANY_ROWS: u32 = 1_500_000;
 
 async fn client(server: &Server, database: &str) -> Client {
     let config = format!("host=127.0.0.1 port={} user=archipel dbname={database}", server.port);
@@ -258,8 +258,10 @@ async fn make_and_drop(first: &Client, count: u32) {
 
 #[tokio::test]
 async fn databases_come_and_go_and_leave_memory_and_log_as_they_were() {
-    /// At once; three times as many in all.
+    /// At once; so many times as they are made again while it is measured, the log would grow to a hundred and
+    /// fifty megabytes if nothing were cut from it.
     const MANY: u32 = 100;
+    const ROUNDS: u32 = 9;
     /// What one may leave behind: a hundredth of what it takes.
     const LEFT_MAX_KB: u64 = 60;
     let server = Server::start(&[]);
@@ -278,20 +280,22 @@ async fn databases_come_and_go_and_leave_memory_and_log_as_they_were() {
     drop(inside);
     until(&first, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'shop'", "0").await;
     // What is allocated once, or kept for the next, is there then.
-    make_and_drop(&first, MANY).await;
+    for _ in 0..4 {
+        make_and_drop(&first, MANY).await;
+    }
     run(&first, &["CHECKPOINT"]).await;
     let data = server.directory.path().join("data");
     let (memory_kb, bytes) = (resident_kb(server.process_id()), bytes_below(&data));
     let facts =
         "SELECT (SELECT count(*) FROM pg_database) || ' ' || (SELECT count(*) FROM archipel.partitions)";
     let before = answer(&first, facts).await;
-    for _ in 0..3 {
+    for _ in 0..ROUNDS {
         make_and_drop(&first, MANY).await;
     }
     run(&first, &["CHECKPOINT"]).await;
     assert_eq!(answer(&first, facts).await, before);
     let grown_kb = resident_kb(server.process_id()).saturating_sub(memory_kb);
-    assert!(grown_kb < u64::from(3 * MANY) * LEFT_MAX_KB, "memory grew by {grown_kb} kB");
+    assert!(grown_kb < u64::from(ROUNDS * MANY) * LEFT_MAX_KB, "memory grew by {grown_kb} kB");
     let grown_bytes = bytes_below(&data).saturating_sub(bytes);
-    assert!(grown_bytes < 16 << 20, "the data directory grew by {grown_bytes} bytes");
+    assert!(grown_bytes < 64 << 20, "the data directory grew by {grown_bytes} bytes");
 }

@@ -152,7 +152,7 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
             .collect();
         let staying = work.staying(&others);
         if !staying.is_empty() && !cascade {
-            return Err(still_needed(named, dependency_lines(table, &staying, work)));
+            return Err(still_needed(named, dependency_lines(table, &staying, &others, work)));
         }
         dependents.extend(others);
     }
@@ -236,13 +236,19 @@ fn is_same(one: &Dependent, other: &Dependent) -> bool {
     }
 }
 
-/// "… depends on …", a line each: a view over a view depends on that one.
-fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>) -> String {
+/// "… depends on …", a line for each of the dependents: a view over a view, which is among `all` of them, depends
+/// on that one.
+fn dependency_lines(
+    table: &TableRef,
+    dependents: &[Dependent],
+    all: &[Dependent],
+    work: &Work<'_>,
+) -> String {
     let below = |reads: &dyn Fn(Oid) -> bool| -> String {
         if reads(table.oid) {
             return format!("{} {}", word_of(table), table.name);
         }
-        let between = dependents.iter().find_map(|dependent| match dependent {
+        let between = all.iter().find_map(|dependent| match dependent {
             Dependent::View(other) if reads(other.oid) => Some(format!("view {}", other.name)),
             _ => None,
         });
@@ -266,7 +272,7 @@ fn dependency_lines(table: &TableRef, dependents: &[Dependent], work: &Work<'_>)
                 Dependent::Heir(heir) => {
                     let below = work.catalog.heirs(heir.oid).into_iter().map(Dependent::Heir);
                     let below: Vec<Dependent> = below.collect();
-                    match dependency_lines(heir, &below, work) {
+                    match dependency_lines(heir, &below, &below, work) {
                         lines if lines.is_empty() => line,
                         lines => format!("{line}\n{lines}"),
                     }

@@ -232,6 +232,7 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("typname", text(info.name)),
             ("typnamespace", Datum::Oid(PG_CATALOG)),
             ("typowner", Datum::Oid(SUPERUSER)),
+            ("typacl", acl_of(source, info.oid)),
             ("typispreferred", Datum::Bool(info.preferred)),
             ("typisdefined", Datum::Bool(true)),
             ("typdelim", letter(info.delimiter)),

@@ -3,6 +3,7 @@
 use super::roles::{self, ACLITEM};
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::access::acl::AclText;
+use crate::catalog::access::authority::undefined_role;
 use crate::catalog::{AclItem, ObjectClass, Privileges};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -89,17 +90,18 @@ fn exploded(args: &[Datum], source: &dyn SystemSource) -> Result<Datum> {
         let (letters, grantor) = rest.split_once('/').ok_or_else(wrong)?;
         let (grantor, _) = split_name(grantor).ok_or_else(wrong)?;
         let oid = |name: &str| match source.catalog().role(name) {
-            Some(role) => role.oid,
-            None => name.parse().map_or(EVERYBODY, Oid),
+            Some(role) => Ok(role.oid),
+            None if name.is_empty() => Ok(EVERYBODY),
+            None => name.parse().map(Oid).map_err(|_| undefined_role(name)),
         };
+        let (grantor, grantee) = (oid(&grantor)?, oid(&grantee)?);
         let mut letters = letters.chars().peekable();
         while let Some(letter) = letters.next() {
             let option = letters.next_if_eq(&'*').is_some();
             let known = Privileges::NAMES.iter().find(|(_, known, _)| *known == letter);
             let (_, _, name) = known.ok_or_else(wrong)?;
             rows.push(Datum::Record(
-                [Datum::Oid(oid(&grantor)), Datum::Oid(oid(&grantee)), text(name), Datum::Bool(option)]
-                    .into(),
+                [Datum::Oid(grantor), Datum::Oid(grantee), text(name), Datum::Bool(option)].into(),
             ));
         }
     }

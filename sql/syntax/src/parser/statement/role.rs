@@ -301,10 +301,11 @@ impl Cursor<'_> {
     /// What a privilege is granted on; `None` for kinds of object that do not exist here.
     fn grant_objects(&mut self) -> Result<Option<GrantObjects>> {
         if self.take("all") {
-            let word = self.label()?;
+            let word = self.word_at(0);
             if !matches!(word.as_str(), "tables" | "sequences" | "functions" | "procedures" | "routines") {
                 return Err(self.unexpected());
             }
+            self.skip(1);
             self.expect("in")?;
             self.expect("schema")?;
             return Ok(Some(GrantObjects::AllInSchema(word, self.list(Self::identifier)?)));
