@@ -76,7 +76,7 @@ fn rules(server: &Server, hba: &str, ident: &str) {
 fn certificates_let_in_whom_their_names_may() {
     let authority = authority();
     let server = start(&settings(&authority));
-    for role in ["ann", "bob", "dora", "any", "full"] {
+    for role in ["ann", "bob", "dora", "anyone", "fuller"] {
         administer(&server, &format!("CREATE ROLE {role} LOGIN PASSWORD 'pencil'"));
     }
     rules(
@@ -85,8 +85,8 @@ fn certificates_let_in_whom_their_names_may() {
          hostssl all ann all cert\n\
          hostssl all bob all cert map=m\n\
          hostssl all dora all cert clientname=DN map=d\n\
-         hostssl all any all scram-sha-256 clientcert=verify-ca\n\
-         hostssl all full all scram-sha-256 clientcert=verify-full\n",
+         hostssl all anyone all scram-sha-256 clientcert=verify-ca\n\
+         hostssl all fuller all scram-sha-256 clientcert=verify-full\n",
         "m ann bob\nd \"CN=ann,O=Acme\\, Inc.,C=DE\" dora\n",
     );
     let failed = |user: &str| format!("certificate authentication failed for user \"{user}\"");
@@ -94,15 +94,15 @@ fn certificates_let_in_whom_their_names_may() {
         ("ann", "ann", Ok("ann")),
         ("bob", "ann", Ok("bob")),
         ("dora", "ann", Ok("dora")),
-        ("any", "eve", Ok("any")),
+        ("anyone", "eve", Ok("anyone")),
         ("ann", "eve", Err(failed("ann"))),
         ("bob", "eve", Err(failed("bob"))),
         ("dora", "forged", Err(failed("dora"))),
         ("dora", "eve", Err(failed("dora"))),
         // The password is right.
-        ("full", "ann", Err("password authentication failed for user \"full\"".to_owned())),
+        ("fuller", "eve", Err("password authentication failed for user \"fuller\"".to_owned())),
         ("ann", "", Err("connection requires a valid client certificate".to_owned())),
-        ("any", "", Err("connection requires a valid client certificate".to_owned())),
+        ("anyone", "", Err("connection requires a valid client certificate".to_owned())),
     ] {
         let came = come(&server, &authority, user, certificate);
         match expected {
