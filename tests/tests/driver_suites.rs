@@ -47,7 +47,7 @@ const LATER_TYPES: [(&str, &[&str]); 8] = [
             "tstzmultirange",
         ],
     ),
-    ("bit strings", &["bit", "varbit", "bit varying"]),
+    ("bit strings", &["bit", "pg_catalog.bit", "varbit", "bit varying"]),
     ("text search", &["tsvector", "tsquery"]),
     ("extension hstore", &["hstore"]),
     ("extension ltree", &["ltree", "lquery", "ltxtquery"]),
