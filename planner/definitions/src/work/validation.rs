@@ -6,7 +6,7 @@
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::names::{quote_identifier, quote_qualified};
-use archipel_sql::catalog::{Check, Column, ForeignKey, Index, Table, TableRef};
+use archipel_sql::catalog::{Check, Column, ForeignKey, Index, IndexExpression, Table, TableRef};
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::system::{KeptExpression, key_expression};
 use archipel_sql::types::Oid;
@@ -276,6 +276,14 @@ fn present(keys: &[String], index: Option<&Index>) -> Vec<String> {
     }
 }
 
+/// An expression of a key as it is shown.
+fn shown_part(table: &Table, part: &IndexExpression, work: &Work<'_>) -> String {
+    let (kept, path) = (KeptExpression::over(table, &part.text, true), work.search_path());
+    let shown = crate::bind::deparse::deparse_expression(&kept, &work.catalog, path, work.env.context)
+        .or_else(|| kept.as_written(&work.catalog, path));
+    key_expression(shown, &part.text, true)
+}
+
 /// The query for one key: of an index, or of a table's primary key. An index that is `made` by itself may take the
 /// place of one that was there.
 fn duplicate(
@@ -315,11 +323,11 @@ fn duplicate(
                     }
                     false => keys.push(format!("({})", part.text)),
                 }
-                let (kept, path) = (KeptExpression::over(table, &part.text, true), work.search_path());
-                let shown =
-                    crate::bind::deparse::deparse_expression(&kept, &work.catalog, path, work.env.context)
-                        .or_else(|| kept.as_written(&work.catalog, path));
-                names.push(key_expression(shown, &part.text, true));
+                // The first column of a partial key is stored, too.
+                names.push(match table.columns.get(usize::from(*column)) {
+                    Some(plain) => quote_identifier(&plain.name),
+                    None => shown_part(table, part, work),
+                });
             }
             None => {
                 let column = table.columns.get(usize::from(*column))?;
@@ -395,6 +403,7 @@ fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &
         );
         let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message)
             .with_detail("MATCH FULL does not allow mixing of null and nonnull key values.");
+        let error = of_constraint(error, table, &key.name);
         let (all, any) = (present.join(" AND "), present.join(" OR "));
         work.validate(format!("SELECT 1 FROM {rows} t WHERE ({any}) AND NOT ({all}) LIMIT 1"), error);
     }
@@ -405,6 +414,7 @@ fn foreign_key_rows(table: &Table, referenced: &Table, key: &ForeignKey, work: &
             table.name, key.name
         ),
     );
+    let error = of_constraint(error, table, &key.name);
     let fault = KeyFault::Missing(referenced.name.clone());
     let hidden = work.hides_rows(table, work.env.roles.current);
     work.validate_key(query, error, FaultyKey { columns: names, fault, hidden });
