@@ -254,7 +254,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("server_version", Kind::Text, Internal, SERVER_VERSION, PRESET, "Shows the server version."),
     setting("server_version_num", count(150_000, 150_000), Internal, "150000", PRESET, "Shows the server version as an integer."),
     setting("session_authorization", Kind::Text, Internal, "archipel", PRESET, "Shows the session user name."),
-    setting("session_replication_role", Kind::Enum(&["origin", "replica", "local"]), Superuser, "origin", CLIENT, "Sets the session's behavior for triggers and rewrite rules."),
+    setting("session_replication_role", Kind::Enum(&["origin", "replica", "local"]), Superuser, "origin", "Client Connection Defaults / Statement Behavior", "Sets the session's behavior for triggers and rewrite rules."),
     setting("ssl", Kind::Bool, Reload, "off", SSL, "Enables SSL connections."),
     setting("ssl_ca_file", Kind::Text, Reload, "", SSL, "Location of the SSL certificate authority file."),
     setting("ssl_cert_file", Kind::Text, Reload, "server.crt", SSL, "Location of the SSL server certificate file."),

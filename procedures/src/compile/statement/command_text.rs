@@ -27,7 +27,6 @@ pub(in crate::compile) fn is_command(statement: &Statement) -> bool {
             | Statement::Positioned(_)
             | Statement::Merge(_)
             | Statement::Call(_)
-            | Statement::Copy(_)
             | Statement::Transaction(_)
             | Statement::Show(_)
             | Statement::AlterSystem(_)
@@ -41,7 +40,16 @@ pub(in crate::compile) fn is_command(statement: &Statement) -> bool {
             | Statement::BaseBackup
             | Statement::Checkpoint
             | Statement::Unsupported { .. }
-    )
+    ) && !is_copy_of_client(statement)
+}
+
+/// Whether it is a COPY whose rows come from the client or go there, who is waiting for other answers.
+fn is_copy_of_client(statement: &Statement) -> bool {
+    matches!(statement, Statement::Copy(copy) if copy.is_of_client())
+}
+
+fn copy_of_client() -> SqlError {
+    SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot COPY to/from client in PL/pgSQL")
 }
 
 /// The same for the text of an EXECUTE, which refuses SELECT … INTO itself.
@@ -65,9 +73,7 @@ pub(in crate::compile) fn refused(statement: &Statement) -> SqlError {
         Statement::Transaction(_) => {
             SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "unsupported transaction command in PL/pgSQL")
         }
-        Statement::Copy(copy) if copy.is_of_client() => {
-            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "cannot COPY to/from client in PL/pgSQL")
-        }
+        copy if is_copy_of_client(copy) => copy_of_client(),
         other => unsupported(&format!("{} in a routine", other.tag())),
     }
 }
@@ -83,6 +89,7 @@ pub(in crate::compile) fn refused_text(statement: &Statement) -> SqlError {
             SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "EXECUTE of SELECT ... INTO is not implemented")
                 .with_hint("You might want to use EXECUTE ... INTO or EXECUTE CREATE TABLE ... AS instead.")
         }
+        copy if is_copy_of_client(copy) => copy_of_client(),
         other => SqlError::unsupported(format_args!("{} by EXECUTE", other.tag())),
     }
 }
