@@ -19,7 +19,7 @@ async fn what_is_open_for_reading_shows_what_was_there() {
     let server = Server::start(&[]);
     let (reader, writer) = (server.connect().await, server.connect().await);
     run(&writer, "SELECT lo_from_bytea(1, 'before')").await;
-    run(&reader, "BEGIN; SELECT lo_open(1, x'40000'::int); SELECT lo_open(1, x'60000'::int)").await;
+    run(&reader, "BEGIN; SELECT lo_open(1, 262144); SELECT lo_open(1, 393216)").await;
     run(&writer, "SELECT lo_put(1, 0, 'AFTER')").await;
     let read = |descriptor: u32| format!("SELECT convert_from(loread({descriptor}, 100), 'utf8')");
     assert_eq!(one(&reader, &read(0)).await, "before");

@@ -450,11 +450,11 @@ mod tests {
     #[test]
     fn databases_that_have_the_same_tree_are_refused() {
         let table = |name| {
-            let table = Table { tree: 20, ..Table::new(OWN, "public", name, TableKind::Table) };
+            let table = Table { tree: 1_000, ..Table::new(OWN, "public", name, TableKind::Table) };
             Object::Table(Arc::new(table))
         };
         let told = refused(vec![(DATABASE, table("a")), (POSTGRES, table("b"))]);
-        assert!(told.contains("databases archipel and postgres both have tree 20"), "{told}");
+        assert!(told.contains("databases archipel and postgres both have tree 1000"), "{told}");
     }
 
     #[test]

@@ -14,8 +14,8 @@ use crate::catalog::routine::extension;
 use crate::catalog::routine::extension::ARCHIPEL_EXTENSION;
 use crate::catalog::stored_name::{routines_named, sequences_named};
 use crate::catalog::{
-    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, PartitionKeyPart, Table, TableKind, TableRef,
-    ViewReference,
+    ARCHIPEL, ForeignKey, INFORMATION_SCHEMA, PG_CATALOG, PUBLIC, PartitionKeyPart, Table, TableKind,
+    TableRef, ViewReference,
 };
 use crate::datum::Datum;
 use crate::type_table::{element_of, type_info};
@@ -337,9 +337,9 @@ pub(super) fn rules(source: &dyn SystemSource, sheet: &mut Sheet) {
 /// pg_init_privs: what a new database says of the rights on its own objects.
 pub(super) fn initial_rights(source: &dyn SystemSource, sheet: &mut Sheet) {
     let catalog = source.catalog();
-    let own = |table: &&TableRef| table.kind == TableKind::System || is_table_of_large_objects(table.oid);
-    let relations = catalog.tables().filter(own);
-    let relations = relations.map(|table| (PG_CLASS, table.oid));
+    let of_system =
+        |table: &&TableRef| table.kind == TableKind::System || is_table_of_large_objects(table.oid);
+    let relations = catalog.tables().filter(of_system).map(|table| (PG_CLASS, table.oid));
     let schemas = [PG_CATALOG, INFORMATION_SCHEMA, ARCHIPEL, PUBLIC].map(|oid| (PG_NAMESPACE, oid));
     for (class, object) in relations.chain(schemas) {
         let Some(items) = catalog.initial_access(object).acl else { continue };
