@@ -193,7 +193,7 @@ fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
     let array = |count: u8, rest: &[u8]| {
         [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, count, 0, 0, 0, 1][..], rest].concat()
     };
-    let cases: [(&str, u32, Vec<u8>, &str, &str); 12] = [
+    let cases: [(&str, u32, Vec<u8>, &str, &str); 18] = [
         ("int4", 23, vec![], "08P01", short),
         ("int4", 23, vec![0; 3], "08P01", short),
         ("int4", 23, vec![0; 5], "22P03", long),
@@ -211,6 +211,19 @@ fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
             "invalid sign in external \"numeric\" value",
         ),
         ("int4[]", 1007, array(1, &[0, 0, 0, 4, 0, 0]), "22P03", short),
+        (
+            "int4[]",
+            1007,
+            vec![0; 12],
+            "42804",
+            "binary data has array element type 0 (-) instead of expected 23 (integer)",
+        ),
+        // What a value is is told before what follows it.
+        ("numeric", 1700, vec![255; 7], "22P03", "invalid sign in external \"numeric\" value"),
+        ("date", 1082, vec![0xaf, 0xcc, 0x5b, 0x1a, 0xef], "22008", "date out of range"),
+        ("time", 1083, vec![255; 9], "22008", "time out of range"),
+        ("timetz", 1266, vec![255; 8], "22008", "time out of range"),
+        ("txid_snapshot", 2970, vec![], "08P01", short),
         (
             "int4[]",
             1007,

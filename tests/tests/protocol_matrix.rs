@@ -187,8 +187,7 @@ fn recorded() -> Answers {
 ///
 /// - What PostgreSQL only writes to its log before it closes the connection, Archipel tells: a length that
 ///   no message has.
-/// - A parameter of a type that is not is an internal error of PostgreSQL (XX000), and of an unknown type here.
-/// - PostgreSQL 15 takes `\\.` behind other data of a line for the end of a COPY.
+/// - What PostgreSQL calls an internal error has a state: a parameter of a type that is not.
 /// - Names are UTF8 before anybody is looked for by them.
 fn agrees(state: &str, message: &str, postgresql: &str, archipel: &str) -> bool {
     let is_unopened = matches!(state, "before startup" | "after a refused SSLRequest");
@@ -196,10 +195,7 @@ fn agrees(state: &str, message: &str, postgresql: &str, archipel: &str) -> bool 
     let is_closed = postgresql.ends_with("closed") && !postgresql.contains("FATAL") && !takes_leave;
     let has_wrong_length = message.starts_with("length ");
     archipel == postgresql
-        || (postgresql.contains("XX000") && archipel == postgresql.replace("XX000", "1").replace("ZE", "ZT"))
-        || (state == "COPY IN amid a line"
-            && message == "copy data, the end"
-            && archipel.starts_with("22P02"))
+        || archipel == postgresql.replace("XX000", "42704")
         || (message == "startup, invalid bytes" && archipel == "FATAL 22021 closed")
         || (archipel.ends_with("FATAL 08P01 closed") && (is_closed || has_wrong_length))
 }

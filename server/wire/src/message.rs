@@ -51,9 +51,13 @@ pub struct Bind<'a> {
 
 /// A function that is called by its number; arguments are read in order through
 /// [`FunctionCall::arguments`].
+///
+/// What is wrong behind the number is told when the function has been found (HandleFunctionRequest).
 #[derive(Debug)]
 pub struct FunctionCall<'a> {
     pub function: Oid,
+    /// Whether the arguments can be read.
+    pub values: Result<(), SqlError>,
     formats: Formats<'a>,
     count: u16,
     arguments: &'a [u8],
@@ -182,7 +186,7 @@ impl<'a> Frame<'a> {
             b'd' => return Ok(Message::CopyData(self.body)),
             b'c' => Message::CopyDone,
             b'f' => Message::CopyFail(reader.string()?),
-            b'F' => Message::FunctionCall(reader.function_call()?),
+            b'F' => return reader.function_call().map(Message::FunctionCall),
             other => return Err(Desynchronized::Kind(other).error()),
         };
         if reader.0.is_empty() { Ok(message) } else { Err(violation("invalid message format")) }
@@ -240,27 +244,39 @@ impl<'a> Reader<'a> {
     }
 
     fn function_call(&mut self) -> Result<FunctionCall<'a>, SqlError> {
-        let function = Oid(self.u32()?);
-        let formats = self.formats()?;
-        formats.check()?;
-        let count = self.u16()?;
-        let before = self.0;
-        for _ in 0..count {
-            self.parameter()?;
-        }
-        let arguments = &before[..before.len() - self.0.len()];
-        let given = formats.count();
+        let mut call = FunctionCall {
+            function: Oid(self.u32()?),
+            values: Ok(()),
+            formats: Formats(&[]),
+            count: 0,
+            arguments: &[],
+            binary: false,
+        };
+        call.values = self.call_values(&mut call);
+        Ok(call)
+    }
+
+    fn call_values(&mut self, call: &mut FunctionCall<'a>) -> Result<(), SqlError> {
+        call.formats = self.formats()?;
+        call.count = self.u16()?;
+        let (given, count) = (call.formats.count(), call.count);
         if given > 1 && given != usize::from(count) {
             return Err(violation(format!(
                 "function call message contains {given} argument formats but {count} arguments"
             )));
         }
-        let binary = match self.u16()? {
+        call.formats.check()?;
+        let before = self.0;
+        for _ in 0..count {
+            self.parameter()?;
+        }
+        call.arguments = &before[..before.len() - self.0.len()];
+        call.binary = match self.u16()? {
             0 => false,
             1 => true,
             code => return Err(unsupported_format(code)),
         };
-        Ok(FunctionCall { function, formats, count, arguments, binary })
+        if self.0.is_empty() { Ok(()) } else { Err(violation("invalid message format")) }
     }
 
     fn bind(&mut self) -> Result<Bind<'a>, SqlError> {
@@ -315,6 +331,7 @@ mod tests {
     fn fault(kind: u8, body: &[u8]) -> Option<SqlError> {
         match (Frame { kind, body }).message() {
             Ok(Message::Bind(bind)) => bind.head.and(bind.values).err(),
+            Ok(Message::FunctionCall(call)) => call.values.err(),
             message => message.err(),
         }
     }
@@ -341,7 +358,11 @@ mod tests {
         let mut parse = b"name\0SELECT 1\0".to_vec();
         parse.extend([0, 1, 0, 0, 0, 23]);
         let execute = b"p\0\0\0\0\x05".to_vec();
-        for (kind, body) in [(b'B', bind), (b'P', parse), (b'E', execute), (b'D', b"Sname\0".to_vec())] {
+        let mut call = vec![0, 0, 0, 177, 0, 1, 0, 1, 0, 1, 0, 0, 0, 4, 1, 2, 3, 4];
+        call.extend([0, 1]);
+        for (kind, body) in
+            [(b'F', call), (b'B', bind), (b'P', parse), (b'E', execute), (b'D', b"Sname\0".to_vec())]
+        {
             assert!(fault(kind, &body).is_none());
             for length in 0..body.len() {
                 let state = fault(kind, &body[..length]).map(|error| error.state());

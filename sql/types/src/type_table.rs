@@ -267,6 +267,9 @@ pub trait TypeNames {
 
     /// `format_type(oid, typmod)`: `numeric(12,2)`, `character varying(20)[]`.
     fn format_type(&self, ty: Type) -> String {
+        if ty.oid == Oid(0) {
+            return "-".to_owned();
+        }
         built_in_name(ty, self.quoting()).or_else(|| self.user_type(ty)).unwrap_or_else(|| "???".to_owned())
     }
 }

@@ -77,7 +77,7 @@ impl Session {
     async fn parse(&mut self, name: &str, query: &str, types: &[Oid]) -> Result<(), SqlError> {
         if !name.is_empty() {
             // What stays is asked for, however small: there may be many.
-            memory::require(query.len(), "CachedPlanSource")?;
+            memory::require(name.len() + query.len(), "CachedPlanSource")?;
         }
         let text: Arc<str> = query.into();
         self.show_activity(&text);
@@ -198,7 +198,7 @@ impl Session {
             self.drop_unnamed_portal();
             self.unnamed_portal = Some(portal);
         } else {
-            memory::require(size_of::<Portal>(), "PortalContext")?;
+            memory::require(size_of::<Portal>() + bind.portal.len(), "PortalContext")?;
             (portal.at, portal.number) = (now(), self.cursors.number());
             self.portals.insert(bind.portal.to_owned(), portal);
         }

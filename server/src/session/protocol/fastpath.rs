@@ -110,8 +110,9 @@ impl Session {
     }
 }
 
-/// 08P01 for another number of arguments than a function has.
+/// 08P01 for another number of arguments than a function has, and for what are none.
 fn require_arguments(call: &FunctionCall<'_>, count: usize) -> Result<()> {
+    call.values.clone()?;
     let given = call.argument_count();
     if given == count {
         return Ok(());

@@ -120,6 +120,20 @@ pub fn shorten(text: &str) -> String {
     }
 }
 
+/// Where `\.` stands in a line of the text format, which ends the data there: it need not begin the line
+/// (CopyReadLineText).
+fn end_marker(line: &[u8]) -> Option<usize> {
+    let mut at = 0;
+    while let Some(found) = memchr(b'\\', line.get(at..)?) {
+        at += found;
+        if line.get(at + 1) == Some(&b'.') {
+            return Some(at);
+        }
+        at += 2;
+    }
+    None
+}
+
 /// The bytes as text, if they are some that may be stored.
 fn checked(bytes: &[u8]) -> std::result::Result<&str, ()> {
     match std::str::from_utf8(bytes) {
@@ -241,19 +255,28 @@ impl CopyDecoder {
         }
         let csv = self.format.kind == CopyKind::Csv;
         let searched = self.scanned;
-        let Some((end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
+        let Some((mut end, next)) = (if csv { self.find_csv_line()? } else { self.find_text_line()? }) else {
             return self.check_unfinished(searched);
         };
         self.line += 1;
         let from = self.start;
         self.start = next;
         self.scanned = next;
-        if &self.buffer[from..end] == b"\\." {
+        let marker = match &self.buffer[from..end] {
+            b"\\." => Some(0),
+            _ if csv => None,
+            line => end_marker(line),
+        };
+        if let Some(marker) = marker {
+            if from + marker + 2 != end {
+                return Err(self.broken("end-of-copy marker corrupt"));
+            }
             self.ended = true;
-            return Ok(false);
-        }
-        if !csv && self.buffer[from..end].starts_with(b"\\.") {
-            return Err(self.broken("end-of-copy marker corrupt"));
+            if marker == 0 {
+                return Ok(false);
+            }
+            // What stands before it is a line all the same.
+            end = from + marker;
         }
         let Ok(line) = checked(&self.buffer[from..end]) else {
             return Err(self.bad_bytes(&self.buffer[from..]));

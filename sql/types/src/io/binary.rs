@@ -7,8 +7,8 @@ use super::label::label_in;
 use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
-use crate::function::FunctionContext;
 use crate::function::length::{check_elements, too_many_elements};
+use crate::function::{FunctionContext, Snapshot};
 use crate::interrupt;
 use crate::numeric::Numeric;
 use crate::type_kind::TypeKind;
@@ -42,6 +42,16 @@ fn clock(micros: i64) -> Result<i64> {
     } else {
         Err(SqlError::new(SqlState::DATETIME_FIELD_OVERFLOW, "time out of range"))
     }
+}
+
+/// The bytes that a value begins with, and the rest: what they are is told before what follows them is.
+fn leading<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8])> {
+    bytes.split_first_chunk().map(|(head, rest)| (*head, rest)).ok_or_else(too_short)
+}
+
+/// That a value ends here (pq_getmsgend).
+fn end_of_value(rest: &[u8]) -> Result<()> {
+    if rest.is_empty() { Ok(()) } else { Err(too_long()) }
 }
 
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
@@ -97,31 +107,41 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::NUMERIC => Datum::Numeric(Numeric::read_binary(bytes)?.with_typmod(ty.typmod)?),
         Oid::BYTEA => Datum::Bytea(bytes.into()),
         Oid::CHAR => super::byte_value(byte(bytes)?),
-        Oid::DATE => Datum::Date(match i32::from_be_bytes(fixed(bytes)?) {
-            infinite @ (i32::MIN | i32::MAX) => infinite,
-            days => crate::datetime::check_date(days.into())?,
-        }),
+        Oid::DATE => {
+            let (days, rest) = leading(bytes)?;
+            let days = match i32::from_be_bytes(days) {
+                infinite @ (i32::MIN | i32::MAX) => infinite,
+                days => crate::datetime::check_date(days.into())?,
+            };
+            end_of_value(rest)?;
+            Datum::Date(days)
+        }
         Oid::TIME => {
-            let value = clock(i64::from_be_bytes(fixed(bytes)?))?;
+            let (micros, rest) = leading(bytes)?;
+            let value = clock(i64::from_be_bytes(micros))?;
+            end_of_value(rest)?;
             crate::typmod::coerce_typmod(Datum::Time(value), ty, false)?
         }
         Oid::TIMETZ => {
-            let wide: [u8; 12] = fixed(bytes)?;
-            let (head, west) = wide.split_first_chunk::<8>().ok_or_else(too_short)?;
-            let value = clock(i64::from_be_bytes(*head))?;
-            let west = i32::from_be_bytes(fixed(west)?);
+            let (micros, rest) = leading(bytes)?;
+            let value = clock(i64::from_be_bytes(micros))?;
+            let (west, rest) = leading(rest)?;
+            let west = i32::from_be_bytes(west);
             // TZDISP_LIMIT: what text can say.
             let value = match west {
                 -57_599..=57_599 => TimeTz::new(value, west)?,
                 _ => return Err(crate::datetime::displacement_out_of_range()),
             };
+            end_of_value(rest)?;
             crate::typmod::coerce_typmod(Datum::TimeTz(value), ty, false)?
         }
         Oid::TIMESTAMP | Oid::TIMESTAMPTZ => {
-            let value = i64::from_be_bytes(fixed(bytes)?);
+            let (micros, rest) = leading(bytes)?;
+            let value = i64::from_be_bytes(micros);
             if !crate::datetime::is_infinite(value) && !crate::datetime::in_range(value) {
                 return Err(crate::datetime::timestamp_out_of_range());
             }
+            end_of_value(rest)?;
             let value =
                 if ty.oid == Oid::TIMESTAMP { Datum::Timestamp(value) } else { Datum::TimestampTz(value) };
             crate::typmod::coerce_typmod(value, ty, false)?
@@ -151,20 +171,15 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::JSONB | Oid::JSONPATH => {
             let (version, rest) = bytes.split_first().ok_or_else(too_short)?;
             if *version != 1 {
+                let colon = if ty.oid == Oid::JSONPATH { ":" } else { "" };
                 return Err(SqlError::internal(format!(
-                    "unsupported {} version number {version}",
+                    "unsupported {} version number{colon} {version}",
                     ctx.format_type(ty)
                 )));
             }
             super::text_in(&client_text(rest, ctx)?, ty, ctx)?
         }
-        Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => {
-            let snapshot = crate::function::Snapshot::from_binary(bytes).ok_or_else(|| {
-                let message = "invalid external pg_snapshot data";
-                SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
-            })?;
-            Datum::text(&snapshot.to_string())
-        }
+        Oid::PG_SNAPSHOT | Oid::TXID_SNAPSHOT => Datum::text(&snapshot_recv(bytes)?.to_string()),
         Oid::VOID => Datum::text(""),
         Oid::RECORD => return Err(super::record::anonymous_input()),
         _ => match (ty.oid.kind(), element_of(ty.oid)) {
@@ -175,6 +190,35 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
             (None, None) => super::text_in(&client_text(bytes, ctx)?, ty, ctx)?,
         },
     })
+}
+
+/// So many transactions under way a snapshot may list (PG_SNAPSHOT_MAX_NXIP).
+const UNDER_WAY_MAX: usize = 134_217_724;
+
+/// Reads what pg_snapshot_send writes (pg_snapshot_recv).
+fn snapshot_recv(bytes: &[u8]) -> Result<Snapshot> {
+    let wrong = || {
+        let message = "invalid external pg_snapshot data";
+        SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
+    };
+    let (count, rest) = leading(bytes)?;
+    let count = usize::try_from(i32::from_be_bytes(count)).map_err(|_| wrong())?;
+    if count > UNDER_WAY_MAX {
+        return Err(wrong());
+    }
+    let (xmin, rest) = leading(rest)?;
+    let (xmax, mut rest) = leading(rest)?;
+    let (xmin, xmax) = (i64::from_be_bytes(xmin), i64::from_be_bytes(xmax));
+    Snapshot { xmin, xmax, under_way: Vec::new() }.checked().ok_or_else(wrong)?;
+    let mut under_way = Vec::new();
+    for _ in 0..count {
+        let (id, behind) = leading(rest)?;
+        under_way.push(i64::from_be_bytes(id));
+        rest = behind;
+    }
+    let snapshot = Snapshot { xmin, xmax, under_way }.checked().ok_or_else(wrong)?;
+    end_of_value(rest)?;
+    Ok(snapshot)
 }
 
 fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -> Result<Datum> {
@@ -433,4 +477,23 @@ fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<
         with_length(value, Type { oid: element, typmod: ty.typmod }, ctx, out)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_survives_the_wire() {
+        let snapshot = Snapshot { xmin: 12, xmax: 20, under_way: vec![13, 18] };
+        let mut bytes = Vec::new();
+        snapshot.write_binary(&mut bytes);
+        assert_eq!(snapshot_recv(&bytes).ok(), Some(snapshot));
+        for length in 0..bytes.len() {
+            let error = snapshot_recv(&bytes[..length]).unwrap_err();
+            assert_eq!(error.state(), SqlState::PROTOCOL_VIOLATION, "{length}");
+        }
+        bytes.push(0);
+        assert_eq!(snapshot_recv(&bytes).unwrap_err().message(), TOO_LONG);
+    }
 }

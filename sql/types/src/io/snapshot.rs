@@ -65,24 +65,12 @@ impl Snapshot {
     }
 
     /// The snapshot, each transaction under way once, if it is one.
-    fn checked(mut self) -> Option<Snapshot> {
+    pub fn checked(mut self) -> Option<Snapshot> {
         let possible = self.xmin > 0 && self.xmin <= self.xmax;
         let ordered = self.under_way.is_sorted();
         let within = self.under_way.iter().all(|id| (self.xmin..self.xmax).contains(id));
         self.under_way.dedup();
         (possible && ordered && within).then_some(self)
-    }
-
-    /// Reads what pg_snapshot_send writes.
-    pub fn from_binary(bytes: &[u8]) -> Option<Snapshot> {
-        let (count, rest) = bytes.split_first_chunk::<4>()?;
-        let count = usize::try_from(i32::from_be_bytes(*count)).ok()?;
-        if rest.len() != count.checked_add(2)?.checked_mul(8)? {
-            return None;
-        }
-        let number = |bytes: &[u8]| bytes.try_into().map(i64::from_be_bytes);
-        let numbers = rest.chunks_exact(8).map(number).collect::<Result<Vec<i64>, _>>().ok()?;
-        Snapshot { xmin: numbers[0], xmax: numbers[1], under_way: numbers[2..].to_vec() }.checked()
     }
 
     /// As pg_snapshot_send does.
@@ -111,15 +99,6 @@ mod tests {
         for wrong in ["", "12", "12:18", "0:1:", "31:12:", "12:16:14,13", "12:16:11", "12:16:16", "1:2:a"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
-    }
-
-    #[test]
-    fn a_snapshot_survives_the_wire() {
-        let snapshot = Snapshot { xmin: 12, xmax: 20, under_way: vec![13, 18] };
-        let mut bytes = Vec::new();
-        snapshot.write_binary(&mut bytes);
-        assert_eq!(Snapshot::from_binary(&bytes), Some(snapshot));
-        assert_eq!(Snapshot::from_binary(&bytes[..20]), None);
     }
 
     #[test]

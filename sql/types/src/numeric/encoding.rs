@@ -68,7 +68,7 @@ impl Numeric {
             let message = format!("invalid {what} in external \"numeric\" value");
             SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
         };
-        let (count, weight, sign, scale) = (word(0)? as usize, word(1)? as i16, word(2)?, word(3)?);
+        let (count, weight, sign) = (word(0)? as usize, word(1)? as i16, word(2)?);
         let special = match sign {
             0xC000 => Some(Numeric::NAN),
             0xD000 => Some(Numeric::INFINITY),
@@ -76,6 +76,7 @@ impl Numeric {
             0 | 0x4000 => None,
             _ => return Err(wrong("sign")),
         };
+        let scale = word(3)?;
         if scale > SCALE_MAX {
             return Err(wrong("scale"));
         }

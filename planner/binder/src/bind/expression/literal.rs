@@ -7,7 +7,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CastContext, FunctionContext, ResolvedFunction, ScalarFunction, Volatility};
 use archipel_sql::io;
 use archipel_sql::system::Defined;
-use archipel_sql::type_table::element_of;
+use archipel_sql::type_table::{TypeNames, element_of, type_info};
 use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHasher;
 use sqlparser::ast::{DateTimeField, Expr, Interval, Value};
@@ -135,6 +135,10 @@ impl Binder<'_, '_> {
             self.env.param_types[place] = None;
         }
         let ty = self.env.param_types[place].unwrap_or(Type::UNKNOWN);
+        if type_info(ty.oid).is_none() && self.env.type_names().format_type(ty) == "???" {
+            let message = format!("type with OID {} does not exist", ty.oid);
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
         self.typed_last = None;
         self.guarded_row(BoundExpr::new(ExprKind::Param(number), ty))
     }
