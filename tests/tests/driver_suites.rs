@@ -273,23 +273,3 @@ fn pgbench() {
 fn psycopg2() {
     agrees_with_its_status("psycopg2");
 }
-
-#[test]
-fn asyncpg() {
-    agrees_with_its_status("asyncpg");
-}
-
-#[test]
-fn sqlalchemy() {
-    agrees_with_its_status("sqlalchemy");
-}
-
-#[test]
-fn django() {
-    agrees_with_its_status("django");
-}
-
-#[test]
-fn active_record() {
-    agrees_with_its_status("activerecord");
-}
