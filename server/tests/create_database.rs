@@ -380,6 +380,20 @@ async fn settings_of_a_role_in_a_database_come_last() {
     run(&first, &["ALTER ROLE r IN DATABASE d SET work_mem = '6MB'"]).await;
     let counted = "SELECT count(*) FROM pg_db_role_setting WHERE setdatabase <> 0 AND setrole <> 0";
     assert_eq!(answer(&first, counted).await, "1");
+    // What is said of all comes first; and what only a superuser may set, a superuser may give.
+    run(&first, &["ALTER ROLE ALL SET work_mem = '3MB'", "ALTER ROLE r SET log_statement = 'ddl'"]).await;
+    assert_eq!(settings("d").await, "6MB/2min/2min");
+    assert_eq!(settings("archipel").await, "3MB/2min/2min");
+    let as_r = connect(&server, "archipel", "r").await.unwrap();
+    assert_eq!(answer(&as_r, "SHOW log_statement").await, "ddl");
+    assert_eq!(
+        answer(&as_r, "SET log_statement = 'all'").await,
+        "42501 permission denied to set parameter \"log_statement\""
+    );
+    run(&first, &["GRANT SET ON PARAMETER log_statement TO r"]).await;
+    run(&as_r, &["SET log_statement = 'all'"]).await;
+    run(&first, &["ALTER ROLE ALL RESET ALL", "REVOKE SET ON PARAMETER log_statement FROM r"]).await;
+    assert_eq!(settings("archipel").await, format!("{usual}/2min/2min"));
     run(&first, &["DROP ROLE r"]).await;
     assert_eq!(answer(&first, counted).await, "0");
 }

@@ -173,6 +173,47 @@ async fn force_ends_long_statements_copies_and_definitions() {
 }
 
 #[tokio::test]
+async fn nobody_comes_into_a_database_that_a_block_gives_another_name() {
+    let server = Server::start(&[]);
+    let first = client(&server, "archipel").await;
+    run(&first, &["CREATE DATABASE d", "CREATE DATABASE other"]).await;
+    for (end, by_old_name) in [("ROLLBACK", true), ("COMMIT", false)] {
+        run(&first, &["BEGIN", "ALTER DATABASE d RENAME TO renamed"]).await;
+        let config = format!("host=127.0.0.1 port={} user=archipel dbname=d", server.port);
+        let coming = tokio::spawn(async move { tokio_postgres::connect(&config, NoTls).await.map(drop) });
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(!coming.is_finished(), "somebody came in before {end}");
+        run(&first, &[end]).await;
+        let come = coming.await.expect("it answers");
+        match by_old_name {
+            true => come.expect("it has its name still"),
+            false => {
+                let error = come.expect_err("it has another name");
+                assert_eq!(told(&error), "3D000 database \"d\" does not exist");
+            }
+        }
+        until(&first, "SELECT count(*) FROM pg_stat_activity WHERE datname = 'd'", "0").await;
+    }
+    assert_eq!(answer(&client(&server, "renamed").await, "SELECT current_database()").await, "renamed");
+    // Two blocks that wait for each other's databases.
+    let second = client(&server, "archipel").await;
+    for client in [&first, &second] {
+        run(client, &["SET deadlock_timeout = '100ms'", "BEGIN"]).await;
+    }
+    until(&first, "SELECT count(*) FROM pg_stat_activity WHERE datname IN ('renamed', 'other')", "0").await;
+    run(&first, &["ALTER DATABASE renamed RENAME TO one"]).await;
+    run(&second, &["ALTER DATABASE other RENAME TO two"]).await;
+    let crossing = tokio::spawn(async move {
+        let told = answer(&second, "ALTER DATABASE renamed RENAME TO three").await;
+        run(&second, &["ROLLBACK"]).await;
+        told
+    });
+    let told =
+        [answer(&first, "ALTER DATABASE other RENAME TO four").await, crossing.await.expect("it answers")];
+    assert!(told.iter().any(|told| told.starts_with("40P01")), "{told:?}");
+}
+
+#[tokio::test]
 async fn temporary_tables_go_although_their_client_has() {
     let (server, first) = with_big_template().await;
     let vanishing = client(&server, "big").await;

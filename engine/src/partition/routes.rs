@@ -232,7 +232,8 @@ mod tests {
         let before = Routes::new(all.collect());
         let mut after = before.clone();
         after.insert(Route { low: KeyBuf::from_slice(&[7, 7, 7]), partition: partition(10_000) });
-        let shared = after.pieces.iter().filter(|piece| before.pieces.iter().any(|it| Arc::ptr_eq(it, piece)));
+        let shared =
+            after.pieces.iter().filter(|piece| before.pieces.iter().any(|it| Arc::ptr_eq(it, piece)));
         assert_eq!(shared.count(), before.pieces.len() - 1);
         assert!(after.pieces.iter().all(|piece| piece.len() <= PIECE_MAX));
     }

@@ -27,7 +27,14 @@ pub struct Entering {
 
 /// Keeps a door shut.
 pub struct Shut {
-    _held: OwnedRwLockWriteGuard<()>,
+    held: OwnedRwLockWriteGuard<()>,
+}
+
+impl Shut {
+    /// Whether it is this door that is shut.
+    pub fn is_of(&self, door: &Door) -> bool {
+        Arc::ptr_eq(OwnedRwLockWriteGuard::rwlock(&self.held), &door.0)
+    }
 }
 
 impl Door {
@@ -38,6 +45,6 @@ impl Door {
 
     /// Waits until nobody is on the threshold, and nobody else has shut it.
     pub async fn shut(&self) -> Shut {
-        Shut { _held: self.0.clone().write_owned().await }
+        Shut { held: self.0.clone().write_owned().await }
     }
 }

@@ -17,8 +17,8 @@ use archipel_sql::types::{Oid, Type};
 use super::{Session, role_setting};
 use crate::encode::{Formats, RowEncoder};
 use crate::settings::session::TRANSACTION_MODES;
-use crate::settings::table::{SETTINGS, find};
-use crate::settings::{SessionSettings, foreign};
+use crate::settings::table::SETTINGS;
+use crate::settings::{SessionSettings, foreign, setting_name};
 use crate::statement::{Body, Prepared, same_columns};
 use crate::system::visibility::examine_setting;
 use crate::wire::output::Severity;
@@ -540,16 +540,6 @@ pub(super) fn sees_database(statement: &Statement) -> bool {
             | Statement::Listen(_)
             | Statement::Unlisten(_)
     )
-}
-
-/// The name of a setting in the words of the settings table.
-pub(in crate::session) fn setting_name(name: &str) -> String {
-    match name.to_ascii_lowercase().as_str() {
-        "time zone" => "TimeZone".to_owned(),
-        "transaction isolation level" => "transaction_isolation".to_owned(),
-        "session authorization" => "session_authorization".to_owned(),
-        other => find(other).map_or_else(|| other.to_owned(), |id| id.setting().name.to_owned()),
-    }
 }
 
 fn unknown_setting(name: &str) -> SqlError {

@@ -19,5 +19,5 @@ pub mod table;
 pub mod value;
 
 pub use session::{SessionSettings, require_setting};
-pub use table::{Context, Setting, SettingId, find};
+pub use table::{Context, Setting, SettingId, find, setting_name};
 pub use value::{Kind, RoleValue, Unit, Value};

@@ -297,6 +297,17 @@ pub fn find(name: &str) -> Option<SettingId> {
     SETTINGS.iter().position(|setting| setting.name.eq_ignore_ascii_case(name)).map(SettingId)
 }
 
+/// A setting's name as it is kept: a phrase as the name it stands for, one of the server's own in its letter
+/// case, another one in lower case.
+pub fn setting_name(name: &str) -> String {
+    match name.to_ascii_lowercase().as_str() {
+        "time zone" => "TimeZone".to_owned(),
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        "session authorization" => "session_authorization".to_owned(),
+        other => find(other).map_or_else(|| other.to_owned(), |id| id.setting().name.to_owned()),
+    }
+}
+
 /// Settings whose changes are told to the client (ParameterStatus), in the order a new
 /// connection learns them.
 pub static REPORTED: &[&str] = &[

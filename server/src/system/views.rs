@@ -38,6 +38,7 @@ const TABLE_BLOCKS: &[(&str, Type)] = &[("relid", Type::OID), ("schemaname", Typ
 #[rustfmt::skip]
 const INDEX_STATISTICS: &[(&str, Type)] = &[("relid", Type::OID), ("indexrelid", Type::OID), ("schemaname", Type::NAME), ("relname", Type::NAME), ("indexrelname", Type::NAME), ("idx_scan", Type::INT8), ("idx_tup_read", Type::INT8), ("idx_tup_fetch", Type::INT8)];
 
+// Their numbers are their places: new ones come last.
 #[rustfmt::skip]
 static VIEWS: &[View] = &[
     View { schema: "archipel", name: "islands", columns: &[("island", Type::INT4), ("executors", Type::INT4), ("cores", Type::TEXT), ("partitions", Type::INT4), ("state", Type::TEXT), ("since", Type::TIMESTAMPTZ), ("memory_node", Type::INT4), ("memory_followed", Type::FLOAT8)], rows: super::islands::islands },
@@ -69,11 +70,11 @@ static VIEWS: &[View] = &[
     View { schema: "pg_catalog", name: "pg_stat_ssl", columns: &[("pid", Type::INT4), ("ssl", Type::BOOL), ("version", Type::TEXT), ("cipher", Type::TEXT), ("bits", Type::INT4), ("client_dn", Type::TEXT), ("client_serial", Type::NUMERIC), ("issuer_dn", Type::TEXT)], rows: super::activity::ssl },
     View { schema: "pg_catalog", name: "pg_stat_replication", columns: &[("pid", Type::INT4), ("usesysid", Type::OID), ("usename", Type::NAME), ("application_name", Type::TEXT), ("client_addr", Type::TEXT), ("client_hostname", Type::TEXT), ("client_port", Type::INT4), ("backend_start", Type::TIMESTAMPTZ), ("backend_xmin", Type::XID), ("state", Type::TEXT), ("sent_lsn", Type::PG_LSN), ("write_lsn", Type::PG_LSN), ("flush_lsn", Type::PG_LSN), ("replay_lsn", Type::PG_LSN), ("write_lag", Type::INTERVAL), ("flush_lag", Type::INTERVAL), ("replay_lag", Type::INTERVAL), ("sync_priority", Type::INT4), ("sync_state", Type::TEXT), ("reply_time", Type::TIMESTAMPTZ)], rows: |_| Vec::new() },
     View { schema: "pg_catalog", name: "pg_stat_database", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("numbackends", Type::INT4), ("xact_commit", Type::INT8), ("xact_rollback", Type::INT8), ("blks_read", Type::INT8), ("blks_hit", Type::INT8), ("tup_returned", Type::INT8), ("tup_fetched", Type::INT8), ("tup_inserted", Type::INT8), ("tup_updated", Type::INT8), ("tup_deleted", Type::INT8), ("conflicts", Type::INT8), ("temp_files", Type::INT8), ("temp_bytes", Type::INT8), ("deadlocks", Type::INT8), ("checksum_failures", Type::INT8), ("checksum_last_failure", Type::TIMESTAMPTZ), ("blk_read_time", Type::FLOAT8), ("blk_write_time", Type::FLOAT8), ("session_time", Type::FLOAT8), ("active_time", Type::FLOAT8), ("idle_in_transaction_time", Type::FLOAT8), ("sessions", Type::INT8), ("sessions_abandoned", Type::INT8), ("sessions_fatal", Type::INT8), ("sessions_killed", Type::INT8), ("stats_reset", Type::TIMESTAMPTZ)], rows: super::activity::databases },
-    View { schema: "pg_catalog", name: "pg_stat_database_conflicts", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("confl_tablespace", Type::INT8), ("confl_lock", Type::INT8), ("confl_snapshot", Type::INT8), ("confl_bufferpin", Type::INT8), ("confl_deadlock", Type::INT8)], rows: super::activity::conflicts },
     View { schema: "pg_catalog", name: "pg_stat_all_indexes", columns: INDEX_STATISTICS, rows: |host| known_indexes(host, true) },
     View { schema: "pg_catalog", name: "pg_stat_user_indexes", columns: INDEX_STATISTICS, rows: |host| known_indexes(host, false) },
     View { schema: "pg_catalog", name: "pg_hba_file_rules", columns: authentication::HBA_FILE_RULES, rows: authentication::hba_file_rules },
     View { schema: "pg_catalog", name: "pg_ident_file_mappings", columns: authentication::IDENT_FILE_MAPPINGS, rows: authentication::ident_file_mappings },
+    View { schema: "pg_catalog", name: "pg_stat_database_conflicts", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("confl_tablespace", Type::INT8), ("confl_lock", Type::INT8), ("confl_snapshot", Type::INT8), ("confl_bufferpin", Type::INT8), ("confl_deadlock", Type::INT8)], rows: super::activity::conflicts },
 ];
 
 /// The views as catalog tables.

@@ -24,7 +24,9 @@ impl Privileges {
     pub const CREATE: Privileges = Privileges(1 << 9);
     pub const TEMPORARY: Privileges = Privileges(1 << 10);
     pub const CONNECT: Privileges = Privileges(1 << 11);
+    /// Of a configuration parameter.
     pub const SET: Privileges = Privileges(1 << 12);
+    /// Of a configuration parameter.
     pub const ALTER_SYSTEM: Privileges = Privileges(1 << 13);
     /// What a column can be granted.
     pub const OF_COLUMNS: Privileges =

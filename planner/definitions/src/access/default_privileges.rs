@@ -118,6 +118,7 @@ fn change(
         };
         change.apply(&mut acl, role)?;
     }
+    acl.sort_by_key(|item| (item.grantee, item.grantor));
     let oid = known.map(|entry| entry.oid);
     if acl.len() == plain.len() && acl.iter().all(|item| plain.contains(item)) {
         if let Some(oid) = oid {
@@ -133,6 +134,5 @@ fn change(
 /// As PostgreSQL's DETAIL names an entry.
 pub(super) fn describe(entry: &DefaultAccess, work: &Work<'_>) -> String {
     let schema = entry.schema.and_then(|schema| work.catalog.schema_by_oid(schema));
-    let schema = schema.map(|schema| schema.name.clone());
-    entry.describe(&work.role_name(entry.role), schema.as_deref())
+    entry.describe(&work.role_name(entry.role), schema.as_ref().map(|schema| schema.name.as_str()))
 }

@@ -6,6 +6,7 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::access::role_dependency::class_of_built_in;
 use archipel_sql::catalog::access::{AclChange, AclItem, EVERYBODY};
 use archipel_sql::catalog::names::{undefined_column, undefined_schema};
+use archipel_sql::catalog::routine::language_object::language_named;
 use archipel_sql::catalog::{
     Access, DefaultAccess, Object, ObjectClass, ObjectKind, ParameterAccess, Privileges, Relation,
     RoutineKind, SUPERUSER,
@@ -80,9 +81,6 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
         return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, "grantor must be current user"));
     }
     let grantees = grantees(&grant.grantees, grant.grant_option && !grant.revoke, work)?;
-    if let GrantObjects::Languages(names) = &grant.objects {
-        return languages(names, grant);
-    }
     let (class, word) = match &grant.objects {
         GrantObjects::Tables(_) => (ObjectClass::Relation, "relation"),
         GrantObjects::Sequences(_) => (ObjectClass::Sequence, "sequence"),
@@ -154,17 +152,19 @@ pub(crate) fn grant(grant: &Grant, work: &mut Work<'_>) -> Result<()> {
     Ok(())
 }
 
-/// There are two languages, and everybody may use them.
-fn languages(names: &[String], grant: &Grant) -> Result<()> {
-    if let Some(name) = names.iter().find(|name| !matches!(name.as_str(), "sql" | "plpgsql")) {
+/// What GRANT ON LANGUAGE names.
+fn language_target(name: &str) -> Result<Target> {
+    let Some(language) = language_named(name) else {
         let message = format!("language \"{name}\" does not exist");
         return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    };
+    if !language.trusted {
+        let message = format!("language \"{name}\" is not trusted");
+        let why = "GRANT and REVOKE are not allowed on untrusted languages, because only superusers can use \
+                   untrusted languages.";
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).with_detail(why));
     }
-    whole(&grant.privileges, ObjectClass::Language, "language")?;
-    if grant.revoke {
-        return Err(SqlError::unsupported("REVOKE on a language"));
-    }
-    Ok(())
+    Ok(Target::new(language.oid, ObjectClass::Language, name))
 }
 
 /// A table's rights for what turns out to be a sequence.
@@ -221,7 +221,8 @@ fn targets(objects: &GrantObjects, class: ObjectClass, work: &Work<'_>) -> Resul
         GrantObjects::Databases(names) => {
             names.iter().map(|name| database_target(name, class, work)).collect()
         }
-        GrantObjects::Languages(_) | GrantObjects::LargeObjects(_) => Ok(Vec::new()),
+        GrantObjects::LargeObjects(_) => Ok(Vec::new()),
+        GrantObjects::Languages(names) => names.iter().map(|name| language_target(name)).collect(),
         GrantObjects::Parameters(names) => Ok(parameter_targets(names, work)),
         GrantObjects::Types(names) => names.iter().map(|name| type_target(name, class, work)).collect(),
         GrantObjects::Domains(names) => names.iter().map(|name| domain_target(name, class, work)).collect(),

@@ -197,9 +197,9 @@ fn drop_together(found: &[Belonging], count: usize, cascade: bool, work: &mut Wo
             continue;
         }
         match belonging.drop(cascade, work) {
-            Ok(()) => along.push((belonging.oid(), taken_along(mark, work))),
+            Ok(()) => along.push((belonging.oid().drawn(), taken_along(mark, work))),
             Err(error) if error.state() == SqlState::DEPENDENT_OBJECTS_STILL_EXIST && !cascade => {
-                in_the_way.push((belonging.oid(), error));
+                in_the_way.push((belonging.oid().drawn(), error));
             }
             Err(error) => return Err(error),
         }

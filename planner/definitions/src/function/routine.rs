@@ -9,7 +9,8 @@ use archipel_sql::ast::{
 use archipel_sql::catalog::dependency::routine_signature;
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
-    ArgMode, Catalog, Language, Object, Routine, RoutineArg, RoutineKind, RoutineRef, StoredBody, TypesAlong,
+    ArgMode, Catalog, Language, Object, ObjectClass, Privileges, Routine, RoutineArg, RoutineKind,
+    RoutineRef, StoredBody, TypesAlong,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function;
@@ -36,6 +37,7 @@ pub(crate) fn create_routine(create: &CreateRoutine, work: &mut Work<'_>) -> Res
         _ => RoutineKind::Function,
     };
     let language = language(create)?;
+    work.require(language.object(), ObjectClass::Language, Privileges::USAGE)?;
     if create.window {
         return Err(SqlError::unsupported("a WINDOW function"));
     }

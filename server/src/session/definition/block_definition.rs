@@ -66,6 +66,7 @@ impl Session {
             seen: current.version,
             state: current,
             steps: Vec::new(),
+            doors: Vec::new(),
             _open: open,
         });
     }
@@ -334,8 +335,10 @@ impl Session {
     }
 
     /// Takes the locks and the latch of definitions, and commits.
-    async fn commit_latched(&mut self, staged: Staged, open: Option<&Interactive>) -> Result<Epoch> {
+    async fn commit_latched(&mut self, mut staged: Staged, open: Option<&Interactive>) -> Result<Epoch> {
         let database = self.database.clone();
+        // Nobody comes in before it is known by its new name.
+        let _doors = std::mem::take(&mut staged.doors);
         let operations = staged.steps.iter().flat_map(|step| {
             let weaker = step.weaker;
             step.run.ddl().map(move |operation| (operation, weaker))

@@ -25,6 +25,7 @@ use archipel_sql::types::Oid;
 use crate::database::Database;
 use crate::run::definition::DefinitionRun;
 use crate::session::{Session, role_setting, utility};
+use crate::settings::foreign;
 use crate::wire::output::Severity;
 
 /// The number of a new database. One that is asked for must lie ahead of those that were given out: numbers of
@@ -242,7 +243,11 @@ impl Session {
             return Ok(());
         }
         match utility::setting_text(&set.name, &set.value)? {
-            Some(text) => self.settings.effective().with(&[(set.name.clone(), text)], None).map(drop),
+            // Whether it may be given was asked above.
+            Some(text) => match foreign::find(&set.name) {
+                Some(known) => known.canonical(&text, true).map(drop),
+                None => self.settings.effective().with(&[(set.name.clone(), text)], None).map(drop),
+            },
             None => Ok(()),
         }
     }

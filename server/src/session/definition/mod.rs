@@ -47,9 +47,10 @@ use archipel_sql::function::{CheckLevel, ExtraCheck};
 use parking_lot::Mutex;
 
 use super::execute::severity_of;
-use super::{Session, role_setting, utility};
+use super::{Session, role_setting};
 use crate::run::computed_value::{ComputedRun, ValueRun};
 use crate::run::definition::{DefinitionRun, Described, Extent, ValidationRun, WrittenRows};
+use crate::settings::setting_name;
 use crate::statement::Prepared;
 use crate::wire::output::Severity;
 use latch::Scope;
@@ -115,8 +116,12 @@ impl Session {
         }
         let source = Source::Statement(statement.clone(), prepared.text.clone());
         // Nobody is in a database, or comes into it, while it gets another name.
-        let _shut = self.vacate_renamed(statement, &source).await?;
-        self.run_or_stage(source, prepared.tag, alone).await
+        let shut = self.vacate_renamed(statement, &source).await?;
+        let ran = self.run_or_stage(source, prepared.tag, alone).await;
+        if let (Ok(_), Some(shut), Some(staged)) = (&ran, shut, self.transaction.staged_mut()) {
+            staged.doors.push(shut);
+        }
+        ran
     }
 
     /// Runs what needs no plan: maintenance, and databases that come and go. Whether it was such.
@@ -176,7 +181,7 @@ impl Session {
     fn require_settable(&self, name: &str) -> Result<()> {
         let state = self.catalog_state();
         let rights = Authority { catalog: &state.catalog, role: self.roles().current };
-        role_setting::require_giver(&utility::setting_name(name), &rights)
+        role_setting::require_giver(&setting_name(name), &rights)
     }
 
     async fn run_or_stage(&mut self, source: Source, tag: &str, alone: bool) -> Result<String> {

@@ -12,6 +12,7 @@ use super::operations::{Made, changes_one_of, trees_of_made};
 use super::rebase::rebased;
 use crate::catalog::CatalogState;
 use crate::database::Database;
+use crate::database::door::Shut;
 use crate::design::OpenBlock;
 use crate::run::definition::DefinitionRun;
 
@@ -25,6 +26,8 @@ pub(in crate::session) struct Staged {
     /// With the definitions so far.
     pub(super) state: Arc<CatalogState>,
     pub(super) steps: Vec<Step>,
+    /// The doors of the databases that it gives other names, shut until it ends.
+    pub(super) doors: Vec<Shut>,
     /// The server defines nothing of its own accord before it ends.
     pub(super) _open: OpenBlock,
 }

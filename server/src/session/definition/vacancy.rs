@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use archipel_engine::Stop;
 use archipel_planner::ddl::Copies;
 use archipel_planner::ddl::database::require_database;
 use archipel_sql::ast::{AlterDatabase, DatabaseAction, Statement};
@@ -98,7 +99,19 @@ impl Session {
         self.plan_definition(source, &catalog, &Copies::default())?;
         let renamed = require_database(name, &catalog)?;
         let Some(database) = self.server.databases.numbered(renamed.oid) else { return Ok(None) };
-        let shut = self.shut_door(&database).await?;
+        // Those that the block has shut before it would wait for itself at, or for another that waits for them.
+        let holds = self.transaction.staged().map_or(&[][..], |staged| &staged.doors[..]);
+        if holds.iter().any(|door| door.is_of(&database.door)) {
+            return Ok(None);
+        }
+        let shut = match holds.is_empty() {
+            true => self.shut_door(&database).await?,
+            false => {
+                let deadlock = Duration::from_millis(self.settings.effective().deadlock_timeout_ms);
+                let shut = tokio::time::timeout(deadlock, self.shut_door(&database)).await;
+                shut.map_err(|_| self.stop_error(Stop::Deadlock))??
+            }
+        };
         self.wait_for_others(&database, "").await?;
         Ok(Some(shut))
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use archipel_procedures::plpgsql::lexer::long_names;
 use archipel_procedures::{Environment, Program};
 use archipel_sql::ast::Do;
+use archipel_sql::catalog::{Language, ObjectClass, Privileges};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 use crate::encode::RowsTo;
@@ -37,6 +38,8 @@ impl Session {
             };
             return Err(SqlError::new(state, message));
         }
+        let host = self.host();
+        host.rights().require(Language::PlPgSql.object(), ObjectClass::Language, Privileges::USAGE)?;
         self.enter_transaction(alone);
         let prepared = self.prepare_block(&block.body, false).await;
         let prepared = prepared.map_err(|error| in_script(error, script, block.offset))?;

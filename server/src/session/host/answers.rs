@@ -15,7 +15,8 @@ use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
 use super::{Host, PendingSetting};
-use crate::session::{role_setting, utility};
+use crate::session::role_setting;
+use crate::settings::setting_name;
 
 /// Literals that a session remembers; beyond that it forgets all, and reads them anew.
 const LITERALS_MAX: usize = 4096;
@@ -91,7 +92,7 @@ impl SessionHost for Host {
     }
 
     fn setting_name(&self, name: &str) -> String {
-        utility::setting_name(name)
+        setting_name(name)
     }
 
     fn may_give_setting(&self, name: &str) -> bool {

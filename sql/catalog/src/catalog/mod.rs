@@ -515,6 +515,16 @@ pub enum Language {
     Sql,
 }
 
+impl Language {
+    /// The object that rights on the language are on.
+    pub fn object(self) -> Oid {
+        match self {
+            Language::PlPgSql => routine::language_object::PLPGSQL,
+            Language::Sql => routine::language_object::SQL,
+        }
+    }
+}
+
 /// A deployed routine: its declaration and source; the compiled form lives in `procedures`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Routine {

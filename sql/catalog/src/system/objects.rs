@@ -5,10 +5,10 @@ use super::operator_class::builtin_class::{OperatorClass, operator_classes};
 use super::relation::index_view::schema_oid;
 use super::relation::relations::DEFAULT_COLLATION;
 use super::role::roles::{acl, acl_of, owner};
-use super::routine::language::{INTERNAL, PLPGSQL, SQL};
 use super::routine::type_functions;
 use super::routine::type_functions::{read_as, read_as_array};
 use super::shape::{Sheet, letter, text};
+use crate::catalog::routine::language_object::{LANGUAGES, PLPGSQL};
 use crate::catalog::{Column, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod};
@@ -87,7 +87,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
         }
         "pg_amproc" => super::operator_class::user_class::functions(source, sheet),
         "pg_am" => access_methods(sheet),
-        "pg_language" => languages(sheet),
+        "pg_language" => languages(source, sheet),
         "pg_enum" => enum_labels(source, sheet),
         "pg_collation" => collations(sheet),
         "pg_tablespace" => tablespaces(sheet),
@@ -396,16 +396,15 @@ fn access_methods(sheet: &mut Sheet) {
     }
 }
 
-fn languages(sheet: &mut Sheet) {
-    for (oid, name, trusted) in
-        [(INTERNAL, "internal", false), (SQL, "sql", true), (PLPGSQL, "plpgsql", true)]
-    {
+fn languages(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for language in LANGUAGES {
         sheet.add(&[
-            ("oid", Datum::Oid(oid)),
-            ("lanname", text(name)),
+            ("oid", Datum::Oid(language.oid)),
+            ("lanname", text(language.name)),
             ("lanowner", Datum::Oid(SUPERUSER)),
-            ("lanispl", Datum::Bool(name == "plpgsql")),
-            ("lanpltrusted", Datum::Bool(trusted)),
+            ("lanispl", Datum::Bool(language.oid == PLPGSQL)),
+            ("lanpltrusted", Datum::Bool(language.trusted)),
+            ("lanacl", acl_of(source, language.oid)),
         ]);
     }
 }

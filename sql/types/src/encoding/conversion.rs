@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use rustc_hash::FxHashMap;
 
-use super::{ENCODINGS, Encoding};
+use super::name::{ENCODINGS, Encoding};
 
 static RECORDED: &[u8] = include_bytes!("conversions.bin");
 

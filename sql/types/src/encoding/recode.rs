@@ -4,9 +4,10 @@
 use std::borrow::Cow;
 
 use super::conversion::Conversion;
+use super::name::Encoding;
+use super::report::{invalid, no_conversion, untranslatable, utf8};
 use super::verify::Form;
-use super::{Encoding, invalid, untranslatable};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 
 /// The codes of GB18030 for all planes of Unicode but the first are one row of numbers.
 const GB18030_PLANES: u32 = 0x1_0000;
@@ -25,10 +26,10 @@ impl Encoding {
     /// Errors: 22021, 22P05.
     pub fn decode(self, bytes: &[u8]) -> Result<Cow<'_, str>> {
         if self.is_servers() {
-            return super::utf8(bytes).map(Cow::Borrowed);
+            return utf8(bytes).map(Cow::Borrowed);
         }
         if bytes.is_ascii() && !bytes.contains(&0) {
-            return super::utf8(bytes).map(Cow::Borrowed);
+            return utf8(bytes).map(Cow::Borrowed);
         }
         let mut text = String::with_capacity(bytes.len() + bytes.len() / 2);
         let decoded = self.decode_into(bytes, &mut text);
@@ -121,7 +122,7 @@ impl Encoding {
         if self.is_servers() || end.is_ascii() {
             return Ok(());
         }
-        let text = super::utf8(end)?.to_owned();
+        let text = utf8(end)?.to_owned();
         out.truncate(start);
         let encoded = self.encode(&text, out);
         if encoded.is_err() {
@@ -156,7 +157,7 @@ impl Encoding {
     /// Errors: 22021 (pg_verify_mbstr).
     pub fn characters(self, bytes: &[u8]) -> Result<usize> {
         if self == Encoding::UTF8 {
-            return super::utf8(bytes).map(|text| text.chars().count());
+            return utf8(bytes).map(|text| text.chars().count());
         }
         let form = Form::of(self);
         let (mut at, mut count) = (0, 0);
@@ -206,18 +207,11 @@ pub fn convert(bytes: &[u8], from: Encoding, to: Encoding) -> Result<Vec<u8>> {
     Err(no_conversion(from, to))
 }
 
-/// 42883: text is not converted between these.
-pub fn no_conversion(from: Encoding, to: Encoding) -> SqlError {
-    let (from, to) = (from.name(), to.name());
-    SqlError::new(
-        SqlState::UNDEFINED_FUNCTION,
-        format!("default conversion function for encoding \"{from}\" to \"{to}\" does not exist"),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encoding::name::ENCODINGS;
+    use crate::error::SqlState;
 
     fn of(name: &str) -> Encoding {
         Encoding::named(name).unwrap()
@@ -273,5 +267,5 @@ mod tests {
         }
     }
 
-    const ENCODINGS_COUNT: i32 = super::super::ENCODINGS.len() as i32;
+    const ENCODINGS_COUNT: i32 = ENCODINGS.len() as i32;
 }

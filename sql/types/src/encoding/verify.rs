@@ -1,6 +1,6 @@
 //! Which bytes make a character of a character set (chapter 24.3; each set's own verifier in PostgreSQL).
 
-use super::Encoding;
+use super::name::Encoding;
 
 /// How bytes of a character set are cut into characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,5 +134,12 @@ impl Form {
             Form::Johab => rest.iter().all(|byte| is_euc(*byte)),
         };
         is_one.then_some(length)
+    }
+}
+
+impl Encoding {
+    /// Whether text is converted to it and from it.
+    pub fn is_converted(self) -> bool {
+        !self.is_servers() && Form::of(self) != Form::Mule
     }
 }

@@ -24,10 +24,12 @@ impl fmt::Display for AclText<'_> {
                 role.name.clone()
             }
             Some(role) => format!("\"{}\"", role.name.replace('"', "\"\"")),
-            None if oid == EVERYBODY => String::new(),
             None => oid.to_string(),
         };
-        write!(f, "{}=", name(self.item.grantee))?;
+        match self.item.grantee {
+            EVERYBODY => write!(f, "=")?,
+            grantee => write!(f, "{}=", name(grantee))?,
+        }
         for (privilege, letter, _) in self.item.privileges.each() {
             write!(f, "{letter}")?;
             if self.item.options.contains(privilege) {

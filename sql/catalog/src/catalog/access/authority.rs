@@ -12,6 +12,7 @@ use crate::types::Oid;
 use super::EVERYBODY;
 use super::role::{DATABASE_OWNER, READ_ALL_DATA, WRITE_ALL_DATA};
 use crate::catalog::large_object::is_table_of_large_objects;
+use crate::catalog::routine::language_object::language_numbered;
 use crate::catalog::{AclItem, Catalog, ObjectClass, Privileges, Relation, SUPERUSER_NAME, TableKind};
 
 /// A role in a catalog.
@@ -66,6 +67,9 @@ impl Catalog {
         }
         if let Some(ty) = self.user_type_by_oid(object) {
             return ("type", ty.name.clone());
+        }
+        if let Some(language) = language_numbered(object) {
+            return ("language", language.name.to_owned());
         }
         if let Some(function) = crate::system::built_in_name(object) {
             return ("function", function.to_owned());

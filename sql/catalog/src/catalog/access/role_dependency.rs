@@ -4,6 +4,7 @@
 
 use super::{AclItem, ObjectClass};
 use crate::catalog::names::is_temporary_schema;
+use crate::catalog::routine::language_object::language_numbered;
 use crate::catalog::{Catalog, FIRST_OID};
 use crate::types::Oid;
 
@@ -114,8 +115,11 @@ impl Catalog {
     }
 }
 
-/// The class of what no catalog has as an object: functions and types that are built in.
+/// The class of what no catalog has as an object: languages, and functions and types that are built in.
 pub fn class_of_built_in(object: Oid) -> ObjectClass {
+    if language_numbered(object).is_some() {
+        return ObjectClass::Language;
+    }
     if crate::type_table::type_info(object).is_some() { ObjectClass::Type } else { ObjectClass::Routine }
 }
 

@@ -3,12 +3,12 @@
 use crate::catalog::access::EVERYBODY;
 use crate::catalog::access::authority::undefined_role;
 use crate::catalog::names::{undefined_column, undefined_schema};
+use crate::catalog::routine::language_object::LANGUAGES;
 use crate::catalog::{Authority, ObjectClass, Privileges, Relation, SUPERUSER, SYSTEM_COLUMNS};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::system::SystemSource;
 use crate::system::reg_types::{procedure_oid, relation_argument};
-use crate::system::routine::language::{INTERNAL, PLPGSQL, SQL};
 use crate::type_table::{element_of, type_info};
 use crate::types::Oid;
 
@@ -184,10 +184,11 @@ fn object_argument(kind: &str, value: &Datum, source: &dyn SystemSource) -> Resu
             },
             _ => Asked::Nothing,
         },
-        "language" => match fixed_argument("language", value, &LANGUAGES)? {
-            Some(_) => Asked::BuiltIn(ObjectClass::Language),
-            None => Asked::Nothing,
-        },
+        "language" => {
+            let known = LANGUAGES.map(|language| (language.name, language.oid));
+            let oid = fixed_argument("language", value, &known)?.map(|(_, oid)| oid);
+            found(oid, ObjectClass::Language)
+        }
         "tablespace" => match fixed_argument("tablespace", value, &TABLESPACES)? {
             Some(_) => Asked::OfSuperuser,
             None => Asked::Nothing,
@@ -196,9 +197,6 @@ fn object_argument(kind: &str, value: &Datum, source: &dyn SystemSource) -> Resu
         _ => fixed_argument("foreign-data wrapper", value, &[]).map(|_| Asked::Nothing)?,
     })
 }
-
-const LANGUAGES: [(&str, Oid); 4] =
-    [("internal", INTERNAL), ("c", Oid(13)), ("sql", SQL), ("plpgsql", PLPGSQL)];
 
 const TABLESPACES: [(&str, Oid); 2] = [("pg_default", Oid(1663)), ("pg_global", Oid(1664))];
 

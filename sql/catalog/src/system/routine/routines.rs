@@ -2,8 +2,8 @@
 
 use super::builtin;
 use super::function_name;
-use super::language::{INTERNAL, PLPGSQL, SQL};
 use super::type_functions;
+use crate::catalog::routine::language_object::{INTERNAL, PLPGSQL, SQL};
 use crate::catalog::{
     Aggregate, AggregateWay, ArgMode, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER,
 };

@@ -19,13 +19,12 @@ use crate::route::RouteKey;
 /// What a function does with a large object, if it does something.
 pub(crate) fn call_of(function: &ScalarFunction, args: &[Source]) -> Option<LargeObjectCall> {
     let Some(Intrinsic::LargeObject(call)) = function.intrinsic else { return None };
-    let is_of_them = match (call, args.get(1).and_then(Source::constant)) {
+    let is_of_others = match (call, args.get(1).and_then(Source::constant)) {
         // Other objects have comments, too.
-        (LargeObjectCall::Description, Some(Datum::Text(class))) => *class == CLASS,
-        (LargeObjectCall::Description, _) => false,
-        _ => true,
+        (LargeObjectCall::Description, Some(Datum::Text(class))) => *class != CLASS,
+        _ => false,
     };
-    is_of_them.then_some(call)
+    (!is_of_others).then_some(call)
 }
 
 impl Compiler<'_> {
@@ -69,6 +68,7 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let tables = self.large_objects(None)?;
-        Ok(Some(Box::new(move |ctx| large_object::system_rows::rows(&tables, ctx, relation))))
+        let more: MoreRows = Box::new(move |ctx| large_object::system_rows::rows(&tables, ctx, relation));
+        Ok(Some(more))
     }
 }

@@ -62,7 +62,7 @@ impl Descriptors {
     }
 
     fn all(&self) -> &[Option<Descriptor>] {
-        self.0.as_deref().map_or(&[], |all| all)
+        self.0.as_deref().map_or(&[][..], |all| &all[..])
     }
 
     fn all_mut(&mut self) -> &mut Vec<Option<Descriptor>> {

@@ -50,7 +50,12 @@ pub(crate) fn compile(
         if function.strict && values.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        run(call, &tables, ctx, &Arguments(&values))
+        let args = Arguments(&values);
+        if call == LargeObjectCall::Description && args.text(1) != Some(CLASS) {
+            // What is said of other objects the catalog knows.
+            return Ok((function.eval)(&ctx.functions, &values)?);
+        }
+        run(call, &tables, ctx, &args)
     })
 }
 
