@@ -6,6 +6,7 @@ use std::io::{Error, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::memory;
@@ -48,7 +49,7 @@ impl Session {
         let (queue, pieces) = mpsc::channel(PIECES_UNDERWAY);
         let done = self.server.waiting.begin(move || sink.write_all(pieces, &stop))?;
         let messages = self.output.take();
-        self.copy_to = Some(Box::new(CopyTo { abandon, queue, done, messages }));
+        self.copy_to = Some(Box::new(CopyTo { abandon, queue, done, looked: Instant::now(), messages }));
         Ok(())
     }
 
@@ -63,7 +64,11 @@ impl Session {
         if data.is_empty() {
             return Ok(());
         }
-        let queue = to.queue.clone();
+        let (queue, mut looked) = (to.queue.clone(), to.looked);
+        self.look_for_client_after(&mut looked);
+        if let Some(to) = &mut self.copy_to {
+            to.looked = looked;
+        }
         match self.outwaited(queue.send(data)).await {
             Ok(()) => Ok(()),
             // The thread has ended, and says why.
@@ -80,7 +85,7 @@ impl Session {
             copied = Err(error);
         }
         let Some(to) = self.copy_to.take() else { return copied };
-        let CopyTo { abandon, queue, done, messages } = *to;
+        let CopyTo { abandon, queue, done, messages, looked: _ } = *to;
         // Where the thread has ended before the rows, it has the reason.
         let has_ended = queue.is_closed();
         let mut abandon = Some(abandon);

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Instant;
 
 use archipel_sql::error::{Result, SqlError, SqlState};
 use tokio::sync::mpsc;
@@ -67,7 +68,9 @@ impl Session {
 
     /// Takes what comes, to its end or to that of the data in it.
     async fn take_pieces(&mut self, queue: &mut mpsc::Receiver<Vec<u8>>) -> Result<()> {
+        let mut looked = Instant::now();
         while let Some(piece) = self.outwaited(queue.recv()).await {
+            self.look_for_client_after(&mut looked);
             self.copy_data(&piece).await?;
             if self.copy_in.as_ref().is_none_or(|copy| copy.decoder.has_ended()) {
                 break;

@@ -2,6 +2,7 @@
 //! server.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use archipel_engine::Submission;
 use archipel_sql::ast::Expression;
@@ -47,6 +48,8 @@ pub(in crate::session) struct CopyTo {
     pub(super) abandon: Abandon,
     pub(super) queue: mpsc::Sender<Vec<u8>>,
     pub(super) done: oneshot::Receiver<Result<()>>,
+    /// When it was looked last whether the client is there.
+    pub(super) looked: Instant,
     /// What the client gets at the end: what was there before, and notices.
     pub(super) messages: Vec<u8>,
 }

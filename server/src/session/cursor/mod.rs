@@ -293,6 +293,10 @@ impl Session {
         }
         Box::pin(self.open_named(&positioned.cursor, alone)).await?;
         let cursor = self.cursors.get(&positioned.cursor)?.clone();
+        if self.cursors.is_held(&positioned.cursor) {
+            let message = format!("cursor \"{}\" is held from a previous transaction", positioned.cursor);
+            return Err(SqlError::new(SqlState::INVALID_CURSOR_STATE, message));
+        }
         self.prepare_at_row(positioned, prepared, &cursor, params).await
     }
 

@@ -25,6 +25,14 @@ impl Session {
         }
     }
 
+    /// The same for who never waits long, and so hears of it from nobody; looks once in a while after `looked`.
+    pub(in crate::session) fn look_for_client_after(&self, looked: &mut Instant) {
+        if looked.elapsed() >= CLIENT_LOOKED_FOR_AFTER {
+            self.look_for_client();
+            *looked = Instant::now();
+        }
+    }
+
     /// Resolves when the client has closed the connection and the statement is cancelled.
     pub(in crate::session) async fn client_lost(&self) {
         while self.leaves.get() || !self.client_gone.get() {

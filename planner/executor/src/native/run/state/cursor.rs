@@ -526,6 +526,11 @@ impl Cursors {
         self.open.iter().filter(|(_, cursor)| stays(cursor)).map(|(name, _)| name.clone()).collect()
     }
 
+    /// Whether a cursor is what an earlier transaction has left: rows, and no scan that is at one of them.
+    pub fn is_held(&self, name: &str) -> bool {
+        self.open.get(name).is_some_and(|cursor| cursor.hold && cursor.number <= self.opened_before)
+    }
+
     /// A point to go back to.
     pub fn mark(&self) -> u64 {
         self.opened
