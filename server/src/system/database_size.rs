@@ -54,7 +54,8 @@ pub fn tablespace_size(host: &Host, args: &[Datum]) -> Result<Datum> {
         return Ok(Datum::Int8(0));
     }
     let databases = host.server.databases.all();
-    let sizes = databases.iter().map(|database| bytes_of(&database.catalog.current().catalog, &host.server.engine));
+    let sizes =
+        databases.iter().map(|database| bytes_of(&database.catalog.current().catalog, &host.server.engine));
     Ok(Datum::Int8(sizes.fold(0, i64::saturating_add)))
 }
 
