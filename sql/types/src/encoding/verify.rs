@@ -82,7 +82,7 @@ impl Form {
             },
             Form::Mule => match first {
                 0x81..=0x8d => 2,
-                0x90..=0x99 | 0x9a | 0x9b => 3,
+                0x90..=0x9b => 3,
                 0x9c | 0x9d => 4,
                 _ => 1,
             },
