@@ -166,6 +166,7 @@ impl<'a> IntoIterator for &'a Routes {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::collections::btree_map::Entry;
 
     use super::*;
     use crate::id::{ExecutorId, GroupId, PartitionId};
@@ -211,9 +212,9 @@ mod tests {
             let low = key(1 + random.below(2_000) as u16);
             // It grows first, then shrinks.
             if random.below(10) < if id < 1_800 { 8 } else { 2 } {
-                if !model.contains_key(&low) {
-                    routes.insert(Route { low: low.clone(), partition: partition(id) });
-                    model.insert(low, PartitionId(id));
+                if let Entry::Vacant(place) = model.entry(low.clone()) {
+                    routes.insert(Route { low, partition: partition(id) });
+                    place.insert(PartitionId(id));
                 }
             } else {
                 routes.remove(&low);
