@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 
 /// How many broken conversations, for CI and for `tests/run --long`. They come from the seed
 /// `ARCHIPEL_TEST_SEED`, or else from [`SEED`].
-const CONVERSATIONS: (usize, usize) = (3_000, 100_000);
+const CONVERSATIONS: (usize, usize) = (2_000, 100_000);
 const SEED: u64 = 29;
 /// So many are held at the same time: who fails to log in has to wait.
 const TALKERS: usize = 4;
