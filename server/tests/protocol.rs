@@ -563,6 +563,9 @@ fn sessions_begin_with_what_their_clients_may_ask_for() {
     assert_eq!(shown(plain, "DateStyle"), "ISO, DMY");
     assert_eq!(shown(plain, "log_min_duration_statement"), "5ms");
     assert_eq!(shown(plain, "is_superuser"), "off");
+    admin.query("GRANT SET ON PARAMETER log_disconnections TO plain");
+    assert_eq!(begun(&server, "plain", &[("log_disconnections", "on")]).err(), None);
+    assert_eq!(begun(&server, "plain", &[("log_connections", "on")]).err(), Some(denied("log_connections")));
     let mut superuser = begun(&server, "archipel", &[("log_disconnections", "on")]);
     assert_eq!(shown(superuser.as_mut().expect("it may"), "log_disconnections"), "on");
 }

@@ -1,6 +1,6 @@
 //! The settings a session begins with: what its database and its role say, and what its client asks for.
 
-use archipel_sql::catalog::Role;
+use archipel_sql::catalog::{Authority, Privileges, Role};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
 
@@ -38,8 +38,16 @@ pub(super) fn set_as_asked(
     database: &Database,
     parameters: &[(String, String)],
 ) -> Result<(), SqlError> {
-    let mut set =
-        |name: &str, value: &str| start_with(settings, role, database, (name, value), role.superuser);
+    let state = database.catalog.current();
+    let rights = Authority { catalog: &state.catalog, role: role.oid };
+    // GRANT SET ON PARAMETER; seldom is there any.
+    let is_granted = |name: &str| {
+        !state.catalog.parameters().access.is_empty() && rights.may_change_parameter(name, Privileges::SET)
+    };
+    let mut set = |name: &str, value: &str| {
+        let privileged = role.superuser || is_granted(name);
+        start_with(settings, role, database, (name, value), privileged)
+    };
     if let Some((_, options)) = parameters.iter().rev().find(|(name, _)| name == "options") {
         command_line::read(options, &mut set)?;
     }
