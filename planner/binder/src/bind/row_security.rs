@@ -72,6 +72,21 @@ fn only_expression(query: &Query) -> Option<&Expr> {
     }
 }
 
+/// What holds whatever the row: a policy for everything.
+fn says_nothing(condition: &BoundExpr) -> bool {
+    matches!(condition.kind, ExprKind::Const(Datum::Bool(true)))
+}
+
+/// Adds what is not there yet: a policy for all commands is one for those that change rows and for those that
+/// read them, and is asked once.
+fn add_others<T: PartialEq>(known: &mut Vec<T>, others: Vec<T>) {
+    for other in others {
+        if !known.contains(&other) {
+            known.push(other);
+        }
+    }
+}
+
 /// What a row that breaks a policy is told: `using` of a row that is there.
 fn violation(what: &str, policy: Option<&str>, using: bool, table: &TableRef) -> String {
     let policy = policy.map(|name| format!(" \"{name}\"")).unwrap_or_default();
@@ -133,7 +148,7 @@ impl Binder<'_, '_> {
                     Some(_) => self.rows_there(table, (role, acting), PolicyCommand::Update)?,
                     None => Vec::new(),
                 };
-                conditions.extend(self.rows_there(table, (role, acting), PolicyCommand::Select)?);
+                add_others(&mut conditions, self.rows_there(table, (role, acting), PolicyCommand::Select)?);
                 conditions
             }
         };
@@ -150,7 +165,8 @@ impl Binder<'_, '_> {
         command: PolicyCommand,
     ) -> Result<Vec<BoundExpr>> {
         let conditions = self.conditions(table, (role, acting), command, true)?;
-        Ok(conditions.into_iter().map(|(_, condition)| condition).collect())
+        let conditions = conditions.into_iter().map(|(_, condition)| condition);
+        Ok(conditions.filter(|condition| !says_nothing(condition)).collect())
     }
 
     /// The conditions of the policies for a command: with their names those that are restrictive, and one for
@@ -169,6 +185,9 @@ impl Binder<'_, '_> {
         let mut allowed = Vec::new();
         for query in permissive.into_iter().filter_map(|policy| policy.condition(using)) {
             allowed.push(self.policy_condition(table, query, acting)?);
+        }
+        if let Some(at) = allowed.iter().position(says_nothing) {
+            allowed = vec![allowed.swap_remove(at)];
         }
         let allowed = match allowed.len() {
             0 => return Ok(vec![(None, refuses())]),
@@ -243,7 +262,7 @@ impl Binder<'_, '_> {
             kind,
             always: true,
         };
-        Ok(conditions.into_iter().map(check).collect())
+        Ok(conditions.into_iter().filter(|(_, condition)| !says_nothing(condition)).map(check).collect())
     }
 
     /// What rows that are there must meet by the policies for a command, or the statement fails.
@@ -277,14 +296,17 @@ impl Binder<'_, '_> {
         let reader = (role, acting);
         let mut using = self.rows_there(table, reader, command)?;
         if reads {
-            using.extend(self.rows_there(table, reader, PolicyCommand::Select)?);
+            add_others(&mut using, self.rows_there(table, reader, PolicyCommand::Select)?);
         }
         let mut checks = Vec::new();
         if command == PolicyCommand::Update {
             checks = self.new_row_checks(table, reader, (command, false), CheckKind::PolicyOfUpdate)?;
             if reads {
                 let selects = (PolicyCommand::Select, true);
-                checks.extend(self.new_row_checks(table, reader, selects, CheckKind::PolicyOfUpdate)?);
+                add_others(
+                    &mut checks,
+                    self.new_row_checks(table, reader, selects, CheckKind::PolicyOfUpdate)?,
+                );
             }
         }
         Ok(ChangeGuard { using, checks })
@@ -308,7 +330,7 @@ impl Binder<'_, '_> {
         let inserts = (PolicyCommand::Insert, false);
         let mut checks = self.new_row_checks(table, reader, inserts, CheckKind::PolicyOfInsert)?;
         if reads {
-            checks.extend(self.new_row_checks(table, reader, selects, CheckKind::PolicyOfInsert)?);
+            add_others(&mut checks, self.new_row_checks(table, reader, selects, CheckKind::PolicyOfInsert)?);
         }
         let mut using = Vec::new();
         if updates {
@@ -317,7 +339,10 @@ impl Binder<'_, '_> {
             checks.extend(self.new_row_checks(table, reader, changes, CheckKind::PolicyOfUpdate)?);
             if reads {
                 using.extend(self.required_of_rows(table, reader, PolicyCommand::Select, "new")?);
-                checks.extend(self.new_row_checks(table, reader, selects, CheckKind::PolicyOfUpdate)?);
+                add_others(
+                    &mut checks,
+                    self.new_row_checks(table, reader, selects, CheckKind::PolicyOfUpdate)?,
+                );
             }
         }
         Ok(ChangeGuard { using, checks })
@@ -352,7 +377,10 @@ impl Binder<'_, '_> {
             PolicyCommand::Update => {
                 let kind = CheckKind::PolicyOfUpdate;
                 let mut checks = self.new_row_checks(table, reader, (command, false), kind)?;
-                checks.extend(self.new_row_checks(table, reader, (PolicyCommand::Select, true), kind)?);
+                add_others(
+                    &mut checks,
+                    self.new_row_checks(table, reader, (PolicyCommand::Select, true), kind)?,
+                );
                 (self.required_of_rows(table, reader, command, "target")?, checks)
             }
             _ => (self.required_of_rows(table, reader, command, "target")?, Vec::new()),

@@ -557,8 +557,7 @@ fn add_column(
         add(None, ColumnConstraintKind::Default(carry(text, Clause::Default)?));
     }
     for check in checks.iter().filter(|check| !check.no_inherit) {
-        let kind = ColumnConstraintKind::Check(carry(&check.condition, Clause::Check)?);
-        add(Some(check.name.clone()), kind);
+        add(Some(check.name.clone()), ColumnConstraintKind::Check(carry(&check.condition, Clause::Check)?));
     }
     let definition = ColumnDefinition {
         name: name.clone(),

@@ -301,8 +301,7 @@ fn duplicate(
     let mut places = columns_read(table, &columns, predicate);
     let column = |place: &u16| table.columns[usize::from(*place)].clone();
     let mut read: Vec<Column> = places.iter().map(column).collect();
-    let is_new = |index: &&Index| made || before.indexes.iter().all(|known| known.oid != index.oid);
-    let stored = index.filter(is_new);
+    let stored = index.filter(|index| made || before.indexes.iter().all(|known| known.oid != index.oid));
     let stores = stored.is_some_and(|index| !index.expressions.is_empty()) && !table.columns.is_empty();
     let is_written = stores || is_rewritten(table.oid, &names_of(table, &places), work);
     let (mut keys, mut names) = (Vec::new(), Vec::new());
@@ -324,10 +323,9 @@ fn duplicate(
                     false => keys.push(format!("({})", part.text)),
                 }
                 // The first column of a partial key is stored, too.
-                names.push(match table.columns.get(usize::from(*column)) {
-                    Some(plain) => quote_identifier(&plain.name),
-                    None => shown_part(table, part, work),
-                });
+                let plain =
+                    table.columns.get(usize::from(*column)).map(|plain| quote_identifier(&plain.name));
+                names.push(plain.unwrap_or_else(|| shown_part(table, part, work)));
             }
             None => {
                 let column = table.columns.get(usize::from(*column))?;

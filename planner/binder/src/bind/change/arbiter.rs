@@ -49,6 +49,11 @@ pub(super) fn constraint_arbiter(table: &TableRef, name: &str) -> Result<Conflic
     })
 }
 
+/// Whether all of these expressions are among those.
+fn are_among(these: &[BoundExpr], those: &[BoundExpr]) -> bool {
+    these.iter().all(|one| those.iter().any(|other| one.is_same(other)))
+}
+
 /// Rows that are inserted where these conditions on parameters hold; 42P10 where they do not: the key that was
 /// inferred with their help is another one, or none.
 pub(super) fn where_inferred(source: Rel, conditions: Vec<BoundExpr>) -> Result<Rel> {
@@ -148,11 +153,8 @@ impl Binder<'_, '_> {
                     }
                 });
             }
-            let same = |a: &[BoundExpr], b: &[BoundExpr]| {
-                a.iter().all(|one| b.iter().any(|other| one.is_same(other)))
-            };
             let Some(conditions) = proved else { continue };
-            if same(&wanted, &keys) && same(&keys, &wanted) {
+            if are_among(&wanted, &keys) && are_among(&keys, &wanted) {
                 let found = (ConflictArbiter::Index(index.oid), conditions);
                 // What holds whatever parameters are is better.
                 match found.1.is_empty() {
