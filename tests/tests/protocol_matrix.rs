@@ -1,7 +1,7 @@
 //! Every message of `tests/protocol/messages.txt` in every state of `tests/protocol/states.txt`: what is
 //! answered, with which SQLSTATE, whether the connection goes on, and in which state.
 //!
-//! `tests/protocol/answers.txt` holds what PostgreSQL 15 answers; `tests/run --record` writes it anew, and
+//! `tests/protocol/answers.txt` holds what PostgreSQL 15 answers; `ARCHIPEL_TEST_RECORD=1` writes it anew, and
 //! `tests/run --long` asks PostgreSQL again. Each message is sent twice: in one piece with what follows it,
 //! and in small ones, which are single bytes in the long form.
 
@@ -128,7 +128,7 @@ fn answers(port: u16, piece: usize) -> Answers {
 fn written(answers: &Answers) -> String {
     let mut text = String::from(
         "# What PostgreSQL 15 answers to each message of messages.txt in each state of states.txt, and to what\n\
-         # tests/tests/protocol_matrix.rs sends behind it. Written by `tests/run --record`.\n",
+         # tests/tests/protocol_matrix.rs sends behind it. Written with ARCHIPEL_TEST_RECORD=1.\n",
     );
     for (state, told) in answers {
         let _ = write!(text, "\n[{state}]\n");
