@@ -330,7 +330,10 @@ fn an_application_name_that_is_cut_is_told() {
     assert_eq!(kinds(&answer), "NCSZ");
     let notice = String::from_utf8_lossy(&answer[0].1).into_owned();
     assert!(notice.contains("C42622\0"), "{notice:?}");
-    assert!(notice.contains(&format!("identifier \"{}\" will be truncated to", "b".repeat(64))), "{notice:?}");
+    assert!(
+        notice.contains(&format!("identifier \"{}\" will be truncated to", "b".repeat(64))),
+        "{notice:?}"
+    );
     let short = "c".repeat(63);
     assert_eq!(kinds(&raw.query(&format!("SET application_name TO '{short}'"))), "CSZ");
 }
