@@ -273,3 +273,67 @@ fn rows_before_an_error_are_answered() {
     assert_eq!((kinds(&answer).contains('D'), state(&answer).as_deref()), (false, Some("22012")));
     assert_eq!(kinds(&raw.query("SELECT 1; SELECT 1 / v FROM t WHERE id = 3")), "TDCTEZ");
 }
+
+/// What PostgreSQL runs to its end before it tells a row says what it noticed, and neither rows nor their columns,
+/// if it fails.
+#[test]
+fn what_gathers_its_rows_describes_none_before_an_error() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let made = raw.query(
+        "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t VALUES (1, 2), (2, 1), (3, 0), (4, 1); \
+         CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'told'; RETURN new; END $$; \
+         CREATE TABLE checked (k int CHECK (k > 0)); \
+         CREATE TRIGGER tell BEFORE INSERT ON checked FOR EACH ROW EXECUTE FUNCTION tell(); \
+         CREATE PROCEDURE divide(INOUT n int) LANGUAGE plpgsql AS $$ BEGIN n := 1 / n; END $$",
+    );
+    assert_eq!(state(&made), None);
+    for (text, expected) in [
+        ("INSERT INTO t VALUES (1, 1) RETURNING id", "EZ"),
+        ("UPDATE t SET v = v RETURNING 1 / v", "EZ"),
+        ("WITH x AS (UPDATE t SET v = 1 / v RETURNING id) SELECT * FROM x", "EZ"),
+        ("INSERT INTO checked VALUES (1), (-1) RETURNING k", "NNEZ"),
+        ("INSERT INTO t VALUES (9, 1) RETURNING id; INSERT INTO t VALUES (1, 1) RETURNING id", "TDCEZ"),
+        ("PREPARE p AS SELECT 1 / v FROM t ORDER BY id", "CZ"),
+        ("EXECUTE p", "EZ"),
+        ("EXPLAIN ANALYZE SELECT 1 / v FROM t", "EZ"),
+        ("CALL divide(0)", "EZ"),
+        ("BEGIN; DECLARE c CURSOR FOR SELECT 1 / v FROM t ORDER BY id; FETCH ALL FROM c", "CCEZ"),
+        ("ROLLBACK", "CZ"),
+        // As it was; and a query is described before it is run.
+        ("UPDATE t SET v = v WHERE id = 1 RETURNING 1 / v", "TDCZ"),
+        ("SELECT 1 / v FROM t WHERE v = 0", "TEZ"),
+    ] {
+        assert_eq!(kinds(&raw.query(text)), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_application_name_that_is_cut_is_told() {
+    let server = Server::start(&[]);
+    let long = "a".repeat(64);
+    let greeted = |more: &[(&str, &str)]| {
+        let mut raw = server.unopened();
+        raw.greet(&[&[("user", "archipel"), ("database", "archipel")], more].concat());
+        let messages = raw.until(b'Z');
+        (raw, kinds(&messages).replace('S', ""))
+    };
+    let (_, told) = greeted(&[("application_name", &long[1..])]);
+    assert_eq!(told, "RKZ");
+    let (_, told) = greeted(&[("application_name", &long), ("options", "-c client_min_messages=warning")]);
+    assert_eq!(told, "RKZ");
+    let (_, told) = greeted(&[("options", &format!("-c application_name={long}"))]);
+    assert_eq!(told, "RNKZ");
+    let (mut raw, told) = greeted(&[("application_name", &long)]);
+    assert_eq!(told, "RNKZ");
+    let answer = raw.query(&format!("SET application_name TO '{}'", "b".repeat(64)));
+    assert_eq!(kinds(&answer), "NCSZ");
+    let notice = String::from_utf8_lossy(&answer[0].1).into_owned();
+    assert!(notice.contains("C42622\0"), "{notice:?}");
+    assert!(
+        notice.contains(&format!("identifier \"{}\" will be truncated to", "b".repeat(64))),
+        "{notice:?}"
+    );
+    let short = "c".repeat(63);
+    assert_eq!(kinds(&raw.query(&format!("SET application_name TO '{short}'"))), "CSZ");
+}

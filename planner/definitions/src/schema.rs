@@ -287,6 +287,12 @@ pub(super) fn alter_sequence_name(
             work.put_sequence(changed);
             return Ok(());
         }
+        AlterTableAction::SetTablespace(_) => {
+            let message =
+                format!("ALTER action SET TABLESPACE cannot be performed on relation \"{}\"", sequence.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+                .with_detail("This operation is not supported for sequences."));
+        }
         AlterTableAction::SetSchema(schema) => {
             check_move(&sequence.schema, schema, work)?;
             if sequence.owned_by.is_some() {

@@ -10,6 +10,8 @@ use super::Session;
 use super::role_setting::{ROLE, check_role};
 use crate::database::Database;
 use crate::server::Server;
+use crate::settings::cut_notice;
+use crate::wire::output::Severity;
 
 /// Whoever connects must be a role that may log in.
 pub(super) fn admit(server: &Server, user: &str) -> Result<Arc<Role>> {
@@ -81,7 +83,11 @@ impl Session {
         self.change_settings(|all| match granted {
             true => all.trusting(|all| all.set(name, text, local)),
             false => all.set(name, text, local),
-        })
+        })?;
+        if let Some(notice) = text.and_then(|text| cut_notice(name, text)) {
+            self.notice(Severity::Notice, &notice);
+        }
+        Ok(())
     }
 
     /// 42501 with this message but for superusers.

@@ -18,6 +18,6 @@ pub mod session;
 pub mod table;
 pub mod value;
 
-pub use session::{SessionSettings, require_setting};
+pub use session::{SessionSettings, cut_notice, require_setting};
 pub use table::{Context, Setting, SettingId, find, setting_name};
 pub use value::{Kind, RoleValue, Unit, Value};

@@ -396,6 +396,14 @@ pub(super) fn canonical(id: SettingId, text: &str) -> Result<Value> {
     }
 }
 
+/// The notice of a value that is a name and too long to be kept whole (PostgreSQL's `GUC_IS_NAME`).
+pub fn cut_notice(name: &str, text: &str) -> Option<SqlError> {
+    if !name.eq_ignore_ascii_case("application_name") {
+        return None;
+    }
+    archipel_sql::parser::truncation_notice(text)
+}
+
 impl SessionSettings {
     /// A session's settings: the server's, then those of the startup packet.
     pub fn new(server: Arc<Vec<Value>>) -> SessionSettings {

@@ -32,6 +32,8 @@ pub enum Kind {
     },
     /// Accepted spellings, as they are shown, in any letters.
     Enum(&'static [&'static str]),
+    /// The one tablespace that may be named, or none.
+    Tablespace,
     Text,
 }
 
@@ -168,6 +170,11 @@ impl Kind {
                     None => Err(invalid().with_hint(format!("Available values: {}.", choices.join(", ")))),
                 }
             }
+            Kind::Tablespace if matches!(text, "" | "pg_default") => Ok(Value::Text(text.to_owned())),
+            Kind::Tablespace if text == "pg_global" => {
+                Err(invalid().with_detail("Only shared relations can be placed in pg_global tablespace."))
+            }
+            Kind::Tablespace => Err(invalid().with_detail(format!("Tablespace \"{text}\" does not exist."))),
             Kind::Text => Ok(Value::Text(text.to_owned())),
         }
     }
@@ -209,7 +216,7 @@ impl Kind {
             Kind::Integer { .. } => "integer",
             Kind::Real { .. } => "real",
             Kind::Enum(_) => "enum",
-            Kind::Text => "string",
+            Kind::Tablespace | Kind::Text => "string",
         }
     }
 }

@@ -24,7 +24,7 @@ pub(crate) mod validity;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use archipel_planner::bound::{BoundStatement, OutputColumn};
+use archipel_planner::bound::{BoundStatement, CteBody, OutputColumn, Rel};
 use archipel_planner::native::CompiledStatement;
 use archipel_planner::native::cursor::CursorKey;
 use archipel_sql::ast::{Statement, TransactionStatement};
@@ -219,6 +219,22 @@ impl Prepared {
         match &self.denied {
             None => Ok(()),
             Some(error) => Err(SqlError::clone(error)),
+        }
+    }
+
+    /// Whether PostgreSQL runs it to its end before it describes and tells any row (ChoosePortalStrategy): what
+    /// changes rows and answers some, and what is not planned. Simple queries that fail tell none of them.
+    pub fn collects(&self) -> bool {
+        match &self.body {
+            Body::Empty => false,
+            Body::Utility(_) => true,
+            Body::Rows(plan) => match &plan.bound {
+                BoundStatement::Query(query) => match &query.rel {
+                    Rel::With { ctes, .. } => ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_))),
+                    _ => false,
+                },
+                _ => true,
+            },
         }
     }
 

@@ -3,6 +3,8 @@
 //! Nothing here touches a socket: the session loop decides when the buffer leaves, once per
 //! Sync or Flush and not before what it depends on is durable.
 
+mod take_back;
+
 use std::io::Write as _;
 
 use archipel_sql::encoding::Encoding;

@@ -542,6 +542,7 @@ fn add_column(
             deferrable: Deferrable::default(),
             no_inherit: false,
             options: Vec::new(),
+            tablespace: None,
         });
     };
     if column.not_null {

@@ -55,6 +55,7 @@ fn pass_of(action: &AlterTableAction) -> Pass {
         | Action::RenameConstraint { .. }
         | Action::SetSchema(_)
         | Action::OwnerTo(_)
+        | Action::SetTablespace(_)
         | Action::SetOptions(_)
         | Action::ResetOptions(_)
         | Action::ReplicaIdentity(_)

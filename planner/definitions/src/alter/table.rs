@@ -26,7 +26,7 @@ use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
     column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, policy,
-    storage_option, trigger, view,
+    storage_option, tablespace, trigger, view,
 };
 use crate::row::table_def;
 use crate::schema;
@@ -66,6 +66,7 @@ pub(crate) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
                 || matches!(alter.actions[..], [AlterTableAction::RenameTo(_)]) =>
         {
             work.check_changeable(table)?;
+            tablespace::check_moves(&alter.actions, work)?;
             let family: Vec<TableRef> =
                 std::iter::once(table.clone()).chain(work.catalog.descendants(table.oid)).collect();
             for action in pass::in_order(&alter.actions) {
@@ -104,6 +105,7 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
     else {
         return Ok(());
     };
+    tablespace::check_moves(actions, work)?;
     for action in actions {
         match action {
             AlterTableAction::RenameTo(name) => {
@@ -133,6 +135,8 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                 }
                 attach::attach_index(relation, partition, work)?;
             }
+            // Where it is.
+            AlterTableAction::SetTablespace(_) => {}
             // An index is its table's owner's.
             AlterTableAction::OwnerTo(role) => work.role(role).map(drop)?,
             other => return Err(SqlError::unsupported(format_args!("ALTER INDEX with {}", words(other)))),
@@ -229,6 +233,8 @@ fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> R
             }
             Ok(())
         }
+        // Where it is.
+        AlterTableAction::SetTablespace(_) => Ok(()),
         AlterTableAction::RenameTo(name) => rename(table, name, work),
         AlterTableAction::RenameColumn { from, to } => rename_column(table, from, to, work),
         AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),

@@ -10,6 +10,7 @@ use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
 use super::storage_option::index_options;
+use super::tablespace;
 use crate::expression::check;
 use crate::work::{Work, has_constraint};
 
@@ -37,6 +38,7 @@ pub(crate) fn add(
         };
         return Err(SqlError::unsupported(what));
     }
+    tablespace::check(constraint.tablespace.as_deref(), table.is_partitioned(), work)?;
     let name = constraint.name.as_deref();
     let new = work.catalog.table_by_oid(table.oid).is_none();
     match &constraint.kind {

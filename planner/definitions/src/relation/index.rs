@@ -15,7 +15,7 @@ use sqlparser::ast::Expr;
 use super::constraint::{check_key_types, included, require_class};
 use super::storage_option::index_options;
 use super::table::other_collation;
-use super::{distribution, nominal, partition_keys};
+use super::{distribution, nominal, partition_keys, tablespace};
 use crate::alter::alter_inheritance;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
@@ -32,6 +32,7 @@ use crate::{Computed, ComputedValue};
 
 pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
     let table = indexed_table(create, work)?;
+    tablespace::check(create.tablespace.as_deref(), table.is_partitioned(), work)?;
     if let Some(name) = &create.name
         && work.catalog.is_relation(&table.schema, name)
     {

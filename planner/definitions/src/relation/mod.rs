@@ -12,6 +12,7 @@
 //! - [`index`] CREATE and DROP INDEX, local and global
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`storage_option`] storage parameters
+//! - [`tablespace`] TABLESPACE clauses
 //! - [`column_storage`] how columns are stored and sampled
 //! - [`trigger`] triggers; [`policy`] policies
 //! - [`distribution`] where rows live: defaults, and Citus's functions
@@ -31,6 +32,7 @@ pub(crate) mod sequence;
 pub(crate) mod storage_option;
 pub(crate) mod table;
 pub(crate) mod table_like;
+pub(crate) mod tablespace;
 pub(crate) mod trigger;
 pub(crate) mod view;
 pub(crate) mod view_query;

@@ -19,6 +19,7 @@ use super::sequence::SequenceRequest;
 use super::storage_option::{check_no_options, check_said_once, check_table_options, kept_options};
 use super::{
     column_storage, constraint, distribution, inheritance, partition, partition_keys, sequence, table_like,
+    tablespace,
 };
 use crate::bind::Clause;
 use crate::data_type::type_name;
@@ -75,6 +76,7 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
         sequences: Vec::new(),
     };
     draft.add_columns(create, work)?;
+    tablespace::check(create.tablespace.as_deref(), create.partition_by.is_some(), work)?;
     let Draft { mut table, heritage, copies, mut constraints, sequences, .. } = draft;
     constraints.extend(create.constraints.iter().cloned());
     constraints.extend(copies.constraints()?);
@@ -478,6 +480,7 @@ fn column_constraint(
         kind,
         deferrable: constraint.deferrable,
         options: constraint.options.clone(),
+        tablespace: constraint.tablespace.clone(),
         not_valid: false,
         no_inherit: constraint.no_inherit,
     });

@@ -89,6 +89,7 @@ impl Copies {
                 not_valid: false,
                 no_inherit: false,
                 options,
+                tablespace: None,
             });
         };
         for (like, source, _) in &self.from {

@@ -569,6 +569,7 @@ fn action_name(action: &AlterTableAction) -> &'static str {
             ColumnOption::Compression(_) => "ALTER COLUMN ... SET COMPRESSION",
             ColumnOption::Estimates => "ALTER COLUMN ... SET",
         },
+        AlterTableAction::SetTablespace(_) => "SET TABLESPACE",
         AlterTableAction::RowSecurity(true) => "ENABLE ROW SECURITY",
         AlterTableAction::RowSecurity(false) => "DISABLE ROW SECURITY",
         AlterTableAction::ForceRowSecurity(true) => "FORCE ROW SECURITY",

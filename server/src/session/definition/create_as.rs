@@ -226,6 +226,7 @@ impl Session {
             partition_of: None,
             partition_by: None,
             options: create.options.clone(),
+            tablespace: create.tablespace.clone(),
         })
     }
 

@@ -253,12 +253,16 @@ impl Session {
         let live = server.live.now();
         let mut settings = SessionSettings::new(live.values.clone()).at_version(live.version);
         settings.set_user(role_setting::role_value(&role));
-        set_as_said(&mut settings, &role, &database);
-        set_as_asked(&mut settings, &role, &database, parameters)?;
+        let mut cut = Vec::new();
+        set_as_said(&mut settings, &role, &database, &mut cut);
+        set_as_asked(&mut settings, &role, &database, parameters, &mut cut)?;
         settings.started();
         // As long as the greeting: a client that stays idle keeps it.
         let mut output = Output::in_encoding(settings.effective().style.encoding);
         output.authentication_ok();
+        if Severity::Notice >= settings.effective().client_min_messages {
+            cut.iter().for_each(|notice| output.report(Severity::Notice, notice));
+        }
         for (name, value) in settings.effective().reported() {
             output.parameter_status(name, &value)?;
         }

@@ -177,11 +177,17 @@ impl Session {
             return Err(missing_parameter(&prepared.text, params.len()));
         }
         let formats = Formats::All { binary: self.fetches_binary(&prepared) };
+        let (start, flushes) = (self.output.len(), self.flushes);
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
             self.describe_columns(&columns, &formats)?;
         }
-        self.execute(&prepared, params, &formats, last).await?;
+        if let Err(error) = self.execute(&prepared, params, &formats, last).await {
+            if self.flushes == flushes && prepared.collects() {
+                self.output.take_back_rows(start);
+            }
+            return Err(error);
+        }
         self.mark_copy_simple();
         Ok(())
     }

@@ -7,13 +7,18 @@ use archipel_sql::types::Oid;
 use super::command_line;
 use crate::database::Database;
 use crate::session::role_setting;
-use crate::settings::SessionSettings;
+use crate::settings::{SessionSettings, cut_notice};
 
 /// ALTER ROLE ALL … SET, ALTER DATABASE … SET, ALTER ROLE … SET and ALTER ROLE … IN DATABASE … SET: what sessions
 /// of a role begin with, where the last of these has the last word (process_settings). What cannot be set any
 /// more is told to the log, and the session begins all the same. Whether whoever said it could was asked when
-/// it was said.
-pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database: &Database) {
+/// it was said. `cut` takes the notices of names that are too long.
+pub(super) fn set_as_said(
+    settings: &mut SessionSettings,
+    role: &Role,
+    database: &Database,
+    cut: &mut Vec<SqlError>,
+) {
     let state = database.catalog.current();
     let row = state.catalog.database(database.oid);
     let of = |whose: Option<Oid>| {
@@ -23,6 +28,7 @@ pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database:
     let of_all = &state.catalog.parameters().settings;
     let all = [Some(of_all), of(None), Some(&role.settings), of(Some(role.oid))];
     for (name, value) in all.into_iter().flatten().flatten() {
+        cut.extend(cut_notice(name, value));
         if let Err(error) = start_with(settings, role, database, (name.as_str(), value.as_str()), true) {
             let whose = &role.name;
             tracing::warn!("setting \"{name}\" for role \"{whose}\" was not applied: {error}");
@@ -31,12 +37,13 @@ pub(super) fn set_as_said(settings: &mut SessionSettings, role: &Role, database:
 }
 
 /// What the startup packet asks for: its options first, of which the last ones count, and then its other
-/// parameters (process_startup_options).
+/// parameters (process_startup_options). `cut` takes the notices of names that are too long.
 pub(super) fn set_as_asked(
     settings: &mut SessionSettings,
     role: &Role,
     database: &Database,
     parameters: &[(String, String)],
+    cut: &mut Vec<SqlError>,
 ) -> Result<(), SqlError> {
     let state = database.catalog.current();
     let rights = Authority { catalog: &state.catalog, role: role.oid };
@@ -45,6 +52,7 @@ pub(super) fn set_as_asked(
         !state.catalog.parameters().access.is_empty() && rights.may_change_parameter(name, Privileges::SET)
     };
     let mut set = |name: &str, value: &str| {
+        cut.extend(cut_notice(name, value));
         let privileged = role.superuser || is_granted(name);
         start_with(settings, role, database, (name, value), privileged)
     };

@@ -10,11 +10,13 @@ use super::reg_types::*;
 use super::relation::index_view::indexes;
 use super::relation::policies;
 use super::relation::relation_name::relation_name;
-use super::relation::relations::{DEFAULT_COLLATION, kind_of, view_definition};
+use super::relation::relations::{DEFAULT_COLLATION, given_comments, kind_of, view_definition};
 use super::relation::triggers::trigger_definition;
 use super::relation::{index_property, inheritance};
 use super::shape::array;
 use super::{Changeable, KeptExpression, SystemSource};
+use crate::catalog::routine::extension::EXTENSIONS;
+use crate::catalog::routine::language_object::language_numbered;
 use crate::catalog::stored_name::literal_id;
 use crate::catalog::{Relation, Table, TableKind, TriggerEvent};
 use crate::datum::Datum;
@@ -141,10 +143,18 @@ fn schema_list(source: &dyn SystemSource, implicit: bool) -> Datum {
 }
 
 fn comment(source: &dyn SystemSource, object: Oid, column: i32) -> Datum {
-    u16::try_from(column)
-        .ok()
-        .and_then(|column| source.catalog().comment(object, column))
-        .map_or(Datum::Null, text)
+    let Ok(column) = u16::try_from(column) else { return Datum::Null };
+    let kept = source.catalog().comment(object, column);
+    let built_in = || {
+        // Most objects are neither: extensions need not be looked for.
+        let is_extension = EXTENSIONS.iter().any(|known| known.oid == object);
+        if column != 0 || !is_extension && language_numbered(object).is_none() {
+            return None;
+        }
+        let mut given = given_comments(source).into_iter();
+        given.find(|(_, commented, _)| *commented == object).map(|(.., text)| text.to_owned())
+    };
+    optional(kept.or_else(built_in))
 }
 
 fn shared_comment(source: &dyn SystemSource, object: Oid) -> Datum {
@@ -284,7 +294,10 @@ pub fn call(name: &str, args: &[Datum], source: &dyn SystemSource) -> Option<Res
             let message = format!("\"{name}\" is an aggregate function");
             return Some(Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)));
         }
-        "pg_get_functiondef" => optional(routine().map(|r| function_definition(source, &r))),
+        "pg_get_functiondef" => match routine() {
+            Some(routine) => text(function_definition(source, &routine)),
+            None => return Some(super::routine::builtin::definition(source, first).map(optional)),
+        },
         "pg_get_function_arguments" => match routine() {
             Some(routine) => text(function_arguments(source, &routine)),
             None => optional(super::routine::builtin::arguments(source, first)),

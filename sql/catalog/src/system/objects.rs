@@ -8,7 +8,7 @@ use super::role::roles::{acl, acl_of, owner};
 use super::routine::type_functions;
 use super::routine::type_functions::{read_as, read_as_array};
 use super::shape::{Sheet, letter, text};
-use crate::catalog::routine::language_object::{LANGUAGES, PLPGSQL};
+use crate::catalog::routine::language_object::{LANGUAGES, PLPGSQL, PLPGSQL_FUNCTIONS};
 use crate::catalog::{Column, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod};
@@ -399,12 +399,17 @@ fn access_methods(sheet: &mut Sheet) {
 
 fn languages(source: &dyn SystemSource, sheet: &mut Sheet) {
     for language in LANGUAGES {
+        let is_plpgsql = language.oid == PLPGSQL;
+        let of_plpgsql = |at: usize| Datum::Oid(if is_plpgsql { PLPGSQL_FUNCTIONS[at] } else { Oid(0) });
         sheet.add(&[
             ("oid", Datum::Oid(language.oid)),
             ("lanname", text(language.name)),
             ("lanowner", Datum::Oid(SUPERUSER)),
-            ("lanispl", Datum::Bool(language.oid == PLPGSQL)),
+            ("lanispl", Datum::Bool(is_plpgsql)),
             ("lanpltrusted", Datum::Bool(language.trusted)),
+            ("lanplcallfoid", of_plpgsql(0)),
+            ("laninline", of_plpgsql(1)),
+            ("lanvalidator", Datum::Oid(language.validator)),
             ("lanacl", acl_of(source, language.oid)),
         ]);
     }
@@ -435,7 +440,16 @@ fn tablespaces(sheet: &mut Sheet) {
 }
 
 fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for database in source.catalog().databases() {
+    // As they lie after initdb: the templates are changed, and so written again, when the others are there.
+    let place = |oid: Oid| match oid.0 {
+        1 => 1,
+        4 => 2,
+        2..=16_383 => 0,
+        _ => 3,
+    };
+    let mut databases: Vec<_> = source.catalog().databases().collect();
+    databases.sort_by_key(|database| (place(database.oid), database.oid));
+    for database in databases {
         sheet.add(&[
             ("oid", Datum::Oid(database.oid)),
             ("datname", text(&database.name)),

@@ -11,7 +11,7 @@ use crate::types::Oid;
 
 const PG_AUTHID: Oid = Oid(1260);
 const PG_DATABASE: Oid = Oid(1262);
-const PG_LANGUAGE: Oid = Oid(2612);
+pub(super) const PG_LANGUAGE: Oid = Oid(2612);
 const PG_DEFAULT_ACL: Oid = Oid(826);
 const PG_PARAMETER_ACL: Oid = Oid(6243);
 const PG_LARGEOBJECT: Oid = Oid(2613);

@@ -14,6 +14,8 @@ pub struct ColumnConstraint {
     pub no_inherit: bool,
     /// WITH (…), of a key.
     pub options: Vec<(String, Option<String>)>,
+    /// USING INDEX TABLESPACE, of a key.
+    pub tablespace: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -25,6 +25,7 @@ pub struct CreateTable {
     pub partition_by: Option<PartitionBy>,
     /// WITH (…) storage parameters.
     pub options: Vec<(String, Option<String>)>,
+    pub tablespace: Option<String>,
 }
 
 /// LIKE source [{ INCLUDING | EXCLUDING } …] in a table's list of columns.
@@ -56,6 +57,7 @@ pub struct CreateTableAs {
     /// Whether it was written as SELECT … INTO.
     pub select_into: bool,
     pub options: Vec<(String, Option<String>)>,
+    pub tablespace: Option<String>,
 }
 
 /// Where the rows of a CREATE TABLE … AS come from.
@@ -245,6 +247,8 @@ pub struct TableConstraint {
     pub no_inherit: bool,
     /// WITH (…), of a key.
     pub options: Vec<(String, Option<String>)>,
+    /// USING INDEX TABLESPACE, of a key.
+    pub tablespace: Option<String>,
 }
 
 // Statements are parsed once and kept once: the size of a rare variant costs nothing.
@@ -388,6 +392,7 @@ pub enum AlterTableAction {
     /// FORCE and NO FORCE ROW LEVEL SECURITY.
     ForceRowSecurity(bool),
     SetPersistence(Persistence),
+    SetTablespace(String),
     /// ATTACH PARTITION; without a bound, of an index.
     AttachPartition {
         partition: QualifiedName,
@@ -467,6 +472,7 @@ pub struct CreateIndex {
     pub include: Vec<String>,
     pub nulls_not_distinct: bool,
     pub options: Vec<(String, Option<String>)>,
+    pub tablespace: Option<String>,
     pub predicate: Option<Expression>,
 }
 

@@ -37,7 +37,7 @@ pub use lexer::lexeme::{Lexeme, LexemeKind, MARK, MAX_IDENTIFIER_BYTES};
 pub use lexer::position::{Positions, position};
 pub use lexer::scan::{lexemes, missing_parameter};
 pub use lexer::truncation::truncate_identifier;
-pub use lexer::truncation::truncation_notices;
+pub use lexer::truncation::{truncation_notice, truncation_notices};
 use production::{parse_plain, whole};
 pub use rewrite::conflict_target::INFERENCE;
 pub use rewrite::empty_target_list::is_no_column;

@@ -15,6 +15,10 @@ pub const SQL: Oid = Oid(14);
 /// PL/pgSQL. It has a number of our own, as PostgreSQL's is drawn; no relation of the system has it.
 pub const PLPGSQL: Oid = Oid(13_900);
 
+/// What runs PL/pgSQL's routines, what runs DO blocks, and what checks new routines, as pg_proc lists them. The
+/// server does it by itself: nobody can call them.
+pub const PLPGSQL_FUNCTIONS: [Oid; 3] = [Oid(13_901), Oid(13_902), Oid(13_903)];
+
 /// A language.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanguageObject {
@@ -22,14 +26,41 @@ pub struct LanguageObject {
     pub name: &'static str,
     /// Whether others than superusers may use it.
     pub trusted: bool,
+    /// The function that checks a new routine (pg_language.lanvalidator).
+    pub validator: Oid,
+    pub comment: &'static str,
 }
 
 /// All of them.
 pub const LANGUAGES: [LanguageObject; 4] = [
-    LanguageObject { oid: INTERNAL, name: "internal", trusted: false },
-    LanguageObject { oid: C, name: "c", trusted: false },
-    LanguageObject { oid: SQL, name: "sql", trusted: true },
-    LanguageObject { oid: PLPGSQL, name: "plpgsql", trusted: true },
+    LanguageObject {
+        oid: INTERNAL,
+        name: "internal",
+        trusted: false,
+        validator: Oid(2246),
+        comment: "built-in functions",
+    },
+    LanguageObject {
+        oid: C,
+        name: "c",
+        trusted: false,
+        validator: Oid(2247),
+        comment: "dynamically-loaded C functions",
+    },
+    LanguageObject {
+        oid: SQL,
+        name: "sql",
+        trusted: true,
+        validator: Oid(2248),
+        comment: "SQL-language functions",
+    },
+    LanguageObject {
+        oid: PLPGSQL,
+        name: "plpgsql",
+        trusted: true,
+        validator: PLPGSQL_FUNCTIONS[2],
+        comment: "PL/pgSQL procedural language",
+    },
 ];
 
 /// The language of a name.

@@ -50,6 +50,12 @@ pub fn bare_type_along(catalog: &Catalog, search_path: &[String], ty: Oid) -> St
 
 /// [`bare_type_along`] the path of whoever asks, in such quotes as he wants.
 pub(super) fn bare_type_text(source: &dyn SystemSource, ty: Oid) -> String {
+    // What no statement has and functions of the system alone take or answer.
+    match ty {
+        Oid(2280) => return "language_handler".to_owned(),
+        Oid(2281) => return "internal".to_owned(),
+        _ => {}
+    }
     let along = TypesAlong { catalog: source.catalog(), search_path: source.search_path() };
     QuotedTypes { along, quoting: source.quoting() }.type_name(ty)
 }

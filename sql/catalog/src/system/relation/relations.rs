@@ -6,6 +6,7 @@ use super::index_view::{
 };
 use super::inheritance::{bound_of, is_complete};
 use crate::catalog::routine::extension;
+use crate::catalog::routine::language_object::LANGUAGES;
 use crate::catalog::{CheckOption, EXPRESSION, ReplicaIdentity, Table, TableKind};
 use crate::datum::Datum;
 use crate::system::SystemSource;
@@ -19,6 +20,7 @@ use crate::system::depend::{
 use crate::system::operator_class::builtin_class::method_oid;
 use crate::system::role::roles::{acl_of, column_acl, owner, owner_name};
 use crate::system::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
+use crate::system::shared_depend::PG_LANGUAGE;
 use crate::type_table::type_info;
 use crate::types::{Oid, Type};
 
@@ -492,7 +494,27 @@ fn object_class(source: &dyn SystemSource, object: Oid) -> Oid {
     }
 }
 
+/// The comments that languages and extensions come with: the class, the object, the text. An extension that
+/// somebody has commented on has that one.
+pub(in crate::system) fn given_comments(source: &dyn SystemSource) -> Vec<(Oid, Oid, &'static str)> {
+    let catalog = source.catalog();
+    let languages = LANGUAGES.iter().map(|language| (PG_LANGUAGE, language.oid, language.comment));
+    let there = |known: &&extension::Extension| {
+        catalog.extension_schema(known).is_some() && catalog.comments(known.oid).is_none()
+    };
+    let extensions = extension::EXTENSIONS.iter().filter(there);
+    languages.chain(extensions.map(|known| (PG_EXTENSION, known.oid, known.comment))).collect()
+}
+
 fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
+    for (class, object, comment) in given_comments(source) {
+        sheet.add(&[
+            ("objoid", Datum::Oid(object)),
+            ("classoid", Datum::Oid(class)),
+            ("objsubid", Datum::Int4(0)),
+            ("description", text(comment)),
+        ]);
+    }
     for comments in source.catalog().comments_all() {
         let class = object_class(source, comments.object);
         for (column, comment) in &comments.texts {

@@ -1,12 +1,74 @@
 //! Arguments and results of built-in functions by their numbers, as pg_proc and its functions tell them.
 
-use super::function_name::window;
+use super::function_name::{built_in_name, window};
 use super::type_functions;
-use crate::function;
+use crate::catalog::routine::language_object::PLPGSQL_FUNCTIONS;
+use crate::error::{Result, SqlError, SqlState};
+use crate::function::{self, Volatility};
 use crate::ordered_set::HYPOTHETICAL;
 use crate::system::SystemSource;
 use crate::system::definition::bare_type_text;
 use crate::types::Oid;
+
+/// Where PostgreSQL has the functions of PL/pgSQL (pg_proc.probin).
+pub(super) const PLPGSQL_LIBRARY: &str = "$libdir/plpgsql";
+
+/// pg_get_functiondef of a built-in function, of what pg_proc says of it; `None`: there is none of this number.
+/// Errors: 42809 for an aggregate.
+pub(in crate::system) fn definition(source: &dyn SystemSource, oid: Oid) -> Result<Option<String>> {
+    let (Some(name), Some(arguments), Some(result)) =
+        (built_in_name(oid), arguments(source, oid), result(source, oid))
+    else {
+        return Ok(None);
+    };
+    if function::all_aggregates().iter().any(|aggregate| aggregate.oid == oid) {
+        let message = format!("\"{name}\" is an aggregate function");
+        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+    }
+    let in_library = PLPGSQL_FUNCTIONS.contains(&oid);
+    let (strict, volatility) = traits(oid);
+    let mut words = Vec::new();
+    if window(oid).is_some() {
+        words.push("WINDOW");
+    }
+    match volatility {
+        "i" => words.push("IMMUTABLE"),
+        "s" => words.push("STABLE"),
+        _ => {}
+    }
+    if !in_library {
+        words.push("PARALLEL SAFE");
+    }
+    if strict {
+        words.push("STRICT");
+    }
+    let words = if words.is_empty() { String::new() } else { format!(" {}\n", words.join(" ")) };
+    let language = if in_library { "c" } else { "internal" };
+    let body = window(oid).map_or(name, |window| window.source);
+    let library = if in_library { format!("'{PLPGSQL_LIBRARY}', ") } else { String::new() };
+    let name = source.quoting().qualified("pg_catalog", name);
+    Ok(Some(format!(
+        "CREATE OR REPLACE FUNCTION {name}({arguments})\n RETURNS {result}\n LANGUAGE {language}\n\
+         {words}AS {library}$function${body}$function$\n"
+    )))
+}
+
+/// Whether a built-in function is strict, and its volatility, as pg_proc has them.
+fn traits(oid: Oid) -> (bool, &'static str) {
+    if let Some(f) = function::function_by_oid(oid) {
+        let volatility = match f.volatility {
+            Volatility::Immutable => "i",
+            Volatility::Stable => "s",
+            Volatility::Volatile => "v",
+        };
+        return (f.strict, volatility);
+    }
+    if let Some(of_type) = type_functions::by_oid(oid) {
+        return (of_type.strict, of_type.volatility);
+    }
+    let set = function::all_set_functions().iter().find(|f| f.oid == oid).map(|f| f.strict);
+    (set.or_else(|| window(oid).map(|f| f.strict)).unwrap_or(false), "i")
+}
 
 /// The types of a function's arguments.
 pub(in crate::system) fn args(oid: Oid) -> Option<&'static [Oid]> {

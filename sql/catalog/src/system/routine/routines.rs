@@ -3,7 +3,7 @@
 use super::builtin;
 use super::function_name;
 use super::type_functions;
-use crate::catalog::routine::language_object::{INTERNAL, PLPGSQL, SQL};
+use crate::catalog::routine::language_object::{C, INTERNAL, PLPGSQL, PLPGSQL_FUNCTIONS, SQL};
 use crate::catalog::{
     Aggregate, AggregateWay, ArgMode, Language, PG_CATALOG, Routine, RoutineKind, SUPERUSER,
 };
@@ -41,20 +41,23 @@ fn builtin(
     } else {
         array(Oid::TEXT, arg_names.iter().map(text).collect())
     };
+    // PostgreSQL has PL/pgSQL in a library.
+    let in_library = PLPGSQL_FUNCTIONS.contains(&oid);
     sheet.add(&[
         ("oid", Datum::Oid(oid)),
         ("proname", text(name)),
         ("pronamespace", Datum::Oid(PG_CATALOG)),
         ("proowner", Datum::Oid(SUPERUSER)),
         ("proacl", if source.catalog().access(oid).is_some() { acl_of(source, oid) } else { Datum::Null }),
-        ("prolang", Datum::Oid(INTERNAL)),
+        ("prolang", Datum::Oid(if in_library { C } else { INTERNAL })),
+        ("probin", if in_library { text(builtin::PLPGSQL_LIBRARY) } else { Datum::Null }),
         ("procost", Datum::Float4(1.0)),
         ("prorows", Datum::Float4(if set { 1000.0 } else { 0.0 })),
         ("prokind", text(kind)),
         ("proisstrict", Datum::Bool(strict)),
         ("proretset", Datum::Bool(set)),
         ("provolatile", text(volatility)),
-        ("proparallel", text("s")),
+        ("proparallel", text(if in_library { "u" } else { "s" })),
         ("pronargs", Datum::Int2(args.len() as i16)),
         ("prorettype", Datum::Oid(result)),
         ("proargtypes", vector(Oid::OID, args.iter().map(|a| Datum::Oid(*a)).collect())),

@@ -20,6 +20,14 @@ pub fn truncate_identifier(value: &mut String) {
     }
 }
 
+/// The notice (42622) of an identifier that is cut; `None`: it is short enough.
+pub fn truncation_notice(written: &str) -> Option<SqlError> {
+    let mut cut = written.to_owned();
+    truncate_identifier(&mut cut);
+    let message = format!("identifier \"{written}\" will be truncated to \"{cut}\"");
+    (cut.len() < written.len()).then(|| SqlError::new(SqlState::NAME_TOO_LONG, message))
+}
+
 /// The notices (42622) of the identifiers of a text that are cut, in their order. Of a text that
 /// cannot be read there are none: the error tells.
 pub fn truncation_notices(text: &str) -> Vec<SqlError> {
@@ -35,15 +43,9 @@ pub fn truncation_notices(text: &str) -> Vec<SqlError> {
         Token::Word(word) if word.value.len() > MAX_IDENTIFIER_BYTES => Some(word),
         _ => None,
     });
-    words
-        .map(|word| {
-            let written = if word.quote_style.is_some() { word.value } else { word.value.to_lowercase() };
-            let mut cut = written.clone();
-            truncate_identifier(&mut cut);
-            let message = format!("identifier \"{written}\" will be truncated to \"{cut}\"");
-            SqlError::new(SqlState::NAME_TOO_LONG, message)
-        })
-        .collect()
+    let written =
+        words.map(|word| if word.quote_style.is_some() { word.value } else { word.value.to_lowercase() });
+    written.filter_map(|written| truncation_notice(&written)).collect()
 }
 
 /// Whether a text may hold such an identifier. Every statement is asked, so this reads one byte in 63

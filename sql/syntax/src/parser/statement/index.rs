@@ -27,9 +27,7 @@ impl Cursor<'_> {
         let include = self.include()?;
         let nulls_not_distinct = self.nulls_not_distinct()?;
         let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
-        if self.at("tablespace") {
-            return Ok(self.refuse("TABLESPACE"));
-        }
+        let tablespace = self.tablespace()?;
         let predicate = if self.take("where") { Some(self.expression()?) } else { None };
         Ok(Statement::CreateIndex(Box::new(CreateIndex {
             unique,
@@ -43,6 +41,7 @@ impl Cursor<'_> {
             include,
             nulls_not_distinct,
             options,
+            tablespace,
             predicate,
         })))
     }

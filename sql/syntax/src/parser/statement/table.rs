@@ -51,15 +51,16 @@ impl Cursor<'_> {
             self.expect_token(&Token::RParen)?;
         }
         let (mut options, mut on_commit) = (Vec::new(), OnCommit::PreserveRows);
-        let (mut inherits, mut partition_by) = (Vec::new(), None);
-        while !self.at_end() && !self.at_schema_element() {
+        let (mut inherits, mut partition_by, mut tablespace) = (Vec::new(), None, None);
+        // TABLESPACE stands last.
+        while !self.at_end() && !self.at_schema_element() && tablespace.is_none() {
             match self.word_at(0).as_str() {
                 "inherits" if partition_of.is_none() => {
                     self.skip(1);
                     inherits = self.parenthesized(Self::name)?;
                 }
                 "partition" if partition_by.is_none() => partition_by = Some(self.partition_by()?),
-                "tablespace" => return Ok(self.refuse("TABLESPACE")),
+                "tablespace" => tablespace = self.tablespace()?,
                 "using" => return Ok(self.refuse("CREATE TABLE … USING")),
                 "on" if self.at_words(&["on", "commit"]) => on_commit = self.on_commit()?,
                 "without" if self.at_words(&["without", "oids"]) => self.skip(2),
@@ -82,7 +83,13 @@ impl Cursor<'_> {
             partition_of,
             partition_by,
             options,
+            tablespace,
         })))
+    }
+
+    /// `[TABLESPACE name]`.
+    pub(super) fn tablespace(&mut self) -> Result<Option<String>> {
+        if self.take("tablespace") { self.identifier().map(Some) } else { Ok(None) }
     }
 
     /// `(name [= value], …)`.
@@ -130,7 +137,7 @@ impl Cursor<'_> {
         let position = self.position();
         let name = if self.take("constraint") { Some(self.identifier()?) } else { None };
         let mut no_inherit = false;
-        let mut options = Options::new();
+        let (mut options, mut tablespace) = (Options::new(), None);
         let kind = match self.word_at(0).as_str() {
             // NOT DEFERRABLE belongs to the constraint before.
             "not" if !matches!(self.word_at(1).as_str(), "deferrable" | "valid") => {
@@ -149,13 +156,13 @@ impl Cursor<'_> {
             "primary" => {
                 self.skip(1);
                 self.expect("key")?;
-                options = self.index_parameters()?;
+                (options, tablespace) = self.index_parameters()?;
                 ColumnConstraintKind::PrimaryKey
             }
             "unique" => {
                 self.skip(1);
                 let nulls_not_distinct = self.nulls_not_distinct()?;
-                options = self.index_parameters()?;
+                (options, tablespace) = self.index_parameters()?;
                 ColumnConstraintKind::Unique { nulls_not_distinct }
             }
             "check" => {
@@ -170,7 +177,7 @@ impl Cursor<'_> {
             _ => return Ok(None),
         };
         let deferrable = self.deferrable()?;
-        Ok(Some(ColumnConstraint { name, position, kind, deferrable, no_inherit, options }))
+        Ok(Some(ColumnConstraint { name, position, kind, deferrable, no_inherit, options, tablespace }))
     }
 
     fn generated(&mut self) -> Result<ColumnConstraintKind> {
@@ -218,15 +225,14 @@ impl Cursor<'_> {
     }
 
     /// WITH (…) and USING INDEX TABLESPACE after a key.
-    fn index_parameters(&mut self) -> Result<Options> {
-        if self.at_words(&["using", "index", "tablespace"]) {
-            return Err(SqlError::unsupported("TABLESPACE"));
-        }
+    fn index_parameters(&mut self) -> Result<(Options, Option<String>)> {
+        let mut options = Options::new();
         if self.at("with") && *self.peek_at(1) == Token::LParen {
             self.skip(1);
-            return self.storage_options();
+            options = self.storage_options()?;
         }
-        Ok(Vec::new())
+        let named = self.take_words(&["using", "index", "tablespace"]);
+        Ok((options, if named { Some(self.identifier()?) } else { None }))
     }
 
     pub(super) fn include(&mut self) -> Result<Vec<String>> {
@@ -354,11 +360,11 @@ impl Cursor<'_> {
             _ if name.is_some() => return Err(self.unexpected()),
             _ => return Ok(None),
         };
-        let options = match kind {
+        let (options, tablespace) = match kind {
             TableConstraintKind::PrimaryKey { .. }
             | TableConstraintKind::Unique { .. }
             | TableConstraintKind::Exclude => self.index_parameters()?,
-            _ => Vec::new(),
+            _ => (Options::new(), None),
         };
         let (mut not_valid, mut no_inherit) = (false, false);
         let mut deferrable = self.deferrable()?;
@@ -375,7 +381,16 @@ impl Cursor<'_> {
                 deferrable = again;
             }
         }
-        Ok(Some(TableConstraint { name, position, kind, deferrable, not_valid, no_inherit, options }))
+        Ok(Some(TableConstraint {
+            name,
+            position,
+            kind,
+            deferrable,
+            not_valid,
+            no_inherit,
+            options,
+            tablespace,
+        }))
     }
 
     /// EXCLUDE … ( … ): up to the end of this element of the list.
@@ -441,6 +456,10 @@ impl Cursor<'_> {
             "set" if self.word_at(1) == "schema" => {
                 self.skip(2);
                 AlterTableAction::SetSchema(self.identifier()?)
+            }
+            "set" if self.word_at(1) == "tablespace" => {
+                self.skip(2);
+                AlterTableAction::SetTablespace(self.identifier()?)
             }
             "set" | "reset" if *self.peek_at(1) == Token::LParen => {
                 let resets = self.at("reset");

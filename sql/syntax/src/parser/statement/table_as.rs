@@ -19,7 +19,7 @@ impl Cursor<'_> {
             return true;
         }
         if *self.peek() != Token::LParen {
-            return self.at("with");
+            return self.at("with") || self.at("tablespace");
         }
         let mut ahead = 1;
         loop {
@@ -46,9 +46,10 @@ impl Cursor<'_> {
         let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
         let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
         let on_commit = self.on_commit()?;
-        if self.at("using") || self.at("tablespace") {
-            return Ok(self.refuse("CREATE TABLE … AS with this clause"));
+        if self.at("using") {
+            return Ok(self.refuse("CREATE TABLE … USING"));
         }
+        let tablespace = self.tablespace()?;
         self.expect("as")?;
         let source = if self.at("execute") {
             RowSource::Execute(self.execution()?)
@@ -74,6 +75,7 @@ impl Cursor<'_> {
             with_data,
             select_into: false,
             options,
+            tablespace,
         })))
     }
 
@@ -170,6 +172,7 @@ impl Cursor<'_> {
             with_data: true,
             select_into: true,
             options: Vec::new(),
+            tablespace: None,
         })))
     }
 
