@@ -170,11 +170,7 @@ impl Kind {
                     None => Err(invalid().with_hint(format!("Available values: {}.", choices.join(", ")))),
                 }
             }
-            Kind::Tablespace if matches!(text, "" | "pg_default") => Ok(Value::Text(text.to_owned())),
-            Kind::Tablespace if text == "pg_global" => {
-                Err(invalid().with_detail("Only shared relations can be placed in pg_global tablespace."))
-            }
-            Kind::Tablespace => Err(invalid().with_detail(format!("Tablespace \"{text}\" does not exist."))),
+            Kind::Tablespace => tablespace(text).map_err(|detail| invalid().with_detail(detail)),
             Kind::Text => Ok(Value::Text(text.to_owned())),
         }
     }
@@ -218,6 +214,15 @@ impl Kind {
             Kind::Enum(_) => "enum",
             Kind::Tablespace | Kind::Text => "string",
         }
+    }
+}
+
+/// A tablespace that may be named, or why it may not.
+fn tablespace(text: &str) -> std::result::Result<Value, String> {
+    match text {
+        "" | "pg_default" => Ok(Value::Text(text.to_owned())),
+        "pg_global" => Err("Only shared relations can be placed in pg_global tablespace.".to_owned()),
+        _ => Err(format!("Tablespace \"{text}\" does not exist.")),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Productions of statements, by what they are about.
 //!
 //! - [`table`]       CREATE and ALTER TABLE; [`table_as`] tables made from queries, views; [`partition`]
-//!   PARTITION BY, PARTITION OF, ATTACH and DETACH PARTITION; [`constraint_timing`] ALTER CONSTRAINT
+//!   PARTITION BY, PARTITION OF, ATTACH and DETACH PARTITION; [`alter_column`] ALTER COLUMN,
+//!   [`constraint_timing`] ALTER CONSTRAINT
 //! - [`index`]       CREATE INDEX, sequences; [`trigger`] triggers
 //! - [`user_type`]   CREATE and ALTER TYPE; [`domain`] domains
 //! - [`routine`]     functions and procedures, CALL, DO; [`aggregate`] CREATE AGGREGATE; [`operator_class`]
@@ -13,6 +14,7 @@
 //! - [`copy`]        COPY
 
 mod aggregate;
+mod alter_column;
 mod constraint_timing;
 mod copy;
 mod database;
