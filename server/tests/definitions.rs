@@ -173,3 +173,38 @@ fn a_definition_of_a_block_in_a_cycle_of_waits_is_found() {
         assert_eq!(found, ["40P01"], "{definition}");
     }
 }
+
+#[test]
+fn what_a_table_makes_beside_it_is_told_who_wants_to_hear_it() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let mut heard = |text: &str| -> Vec<String> {
+        let fields = |body: &[u8]| {
+            let body = String::from_utf8_lossy(body).into_owned();
+            let field = |letter: char| {
+                body.split('\0').find_map(|field| field.strip_prefix(letter)).unwrap_or("").to_owned()
+            };
+            format!("{} {}", field('S'), field('M'))
+        };
+        raw.query(text).iter().filter(|(kind, _)| *kind == b'N').map(|(_, body)| fields(body)).collect()
+    };
+    let table = "CREATE TABLE t (id int UNIQUE, b serial, PRIMARY KEY (b))";
+    assert_eq!(heard(table), Vec::<String>::new());
+    heard("DROP TABLE t");
+    heard("SET client_min_messages = debug1");
+    assert_eq!(
+        heard(table),
+        [
+            "DEBUG CREATE TABLE will create implicit sequence \"t_b_seq\" for serial column \"t.b\"",
+            "DEBUG CREATE TABLE / PRIMARY KEY will create implicit index \"t_pkey\" for table \"t\"",
+            "DEBUG CREATE TABLE / UNIQUE will create implicit index \"t_id_key\" for table \"t\"",
+        ]
+    );
+    assert_eq!(
+        heard("ALTER TABLE t ADD COLUMN x serial, ADD CONSTRAINT u UNIQUE (x)"),
+        [
+            "DEBUG ALTER TABLE will create implicit sequence \"t_x_seq\" for serial column \"t.x\"",
+            "DEBUG ALTER TABLE / ADD UNIQUE will create implicit index \"u\" for table \"t\"",
+        ]
+    );
+}

@@ -36,13 +36,26 @@ pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
         Datum::Record(record) if to == Oid::RECORD && from.held() == Some(Held::Fields) => {
             Datum::Record(record.or_described(|| Arc::new(RecordDescriptor::Named(from))))
         }
+        Datum::Array(array) if to == Oid::OIDVECTOR && from != to => Datum::Array(as_vector(array)),
         value => value,
     }
+}
+
+/// `oidvectoreq` asks for the values alone, while arrays that begin elsewhere differ: so all of this type
+/// begin where those do that are read. PostgreSQL's `ARRAY[…]::oidvector` begins at 1.
+fn as_vector(mut array: Arc<Array>) -> Arc<Array> {
+    if array.dimensions.iter().any(|dimension| dimension.lower_bound != 0) {
+        for dimension in &mut Arc::make_mut(&mut array).dimensions {
+            dimension.lower_bound = 0;
+        }
+    }
+    array
 }
 
 /// Whether [`relabel`] makes another value of it.
 pub fn relabels(from: Oid, to: Oid) -> bool {
     (from == Oid::INT4 && is_object(to))
+        || (to == Oid::OIDVECTOR && from != to)
         || (to == Oid::INT4 && is_object(from))
         || (to == Oid::BPCHAR && from != Oid::BPCHAR)
         || (to == Oid::RECORD && from.held() == Some(Held::Fields))

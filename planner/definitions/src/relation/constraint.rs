@@ -12,6 +12,7 @@ use archipel_sql::types::{Oid, Type};
 use super::storage_option::index_options;
 use super::tablespace;
 use crate::expression::check;
+use crate::work::plan::Implied;
 use crate::work::{Work, has_constraint};
 
 /// Constraints that wait until all keys of the statement are known.
@@ -218,6 +219,7 @@ fn add_primary_key(
     for &column in &columns {
         table.columns[usize::from(column)].not_null = true;
     }
+    work.plan.imply(Implied::PrimaryKey, &name, &table.name);
     work.name_unique(table.tree, &name);
     let oid = work.oids(2);
     table.primary_key = Some(KeyConstraint { oid, name, columns, include, parent: None, options });
@@ -254,6 +256,7 @@ fn add_unique(
             work.free_relation_name(&table.schema, [&table.name, &parts.join("_"), "key"], &own_names(table))
         }
     };
+    work.plan.imply(Implied::Unique, &name, &table.name);
     let columns = columns
         .into_iter()
         .map(|column| IndexColumn { column, descending: false, nulls_first: false, collation: None })

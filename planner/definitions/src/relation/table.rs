@@ -25,6 +25,7 @@ use crate::bind::Clause;
 use crate::data_type::type_name;
 use crate::expression::check;
 use crate::row::table_def;
+use crate::work::plan::Implied;
 use crate::work::{Work, change};
 
 /// PostgreSQL's MaxHeapAttributeNumber.
@@ -526,6 +527,7 @@ pub(crate) fn make_owned_sequence(
             std::slice::from_ref(&table.name),
         ),
     };
+    work.plan.imply(Implied::Sequence, &name, &format!("{}.{column}", table.name));
     let options = request.options.iter().filter(|option| !matches!(option, SequenceOption::Name(_)));
     let options: Vec<SequenceOption> = options.cloned().collect();
     let mut owned = sequence::make(work, &table.schema, &name, request.ty, &options)?;

@@ -38,6 +38,35 @@ pub struct Copies {
     pub sequences: Vec<SequenceId>,
 }
 
+impl DdlPlan {
+    /// Notes an index or a sequence that CREATE TABLE or ALTER TABLE makes. `owner`: its table, or the table
+    /// and the column.
+    pub(crate) fn imply(&mut self, what: Implied, name: &str, owner: &str) {
+        let add = if self.tag == "ALTER TABLE" { "ADD " } else { "" };
+        let message = match what {
+            Implied::Sequence => {
+                format!("{} will create implicit sequence \"{name}\" for serial column \"{owner}\"", self.tag)
+            }
+            Implied::PrimaryKey | Implied::Unique => {
+                let key = if what == Implied::Unique { "UNIQUE" } else { "PRIMARY KEY" };
+                let tag = self.tag;
+                format!("{tag} / {add}{key} will create implicit index \"{name}\" for table \"{owner}\"")
+            }
+        };
+        self.implied.push((what, message));
+    }
+
+    /// What is made without being named, in PostgreSQL's order and words.
+    pub fn implied_in_order(&self) -> Vec<SqlError> {
+        let mut implied: Vec<&(Implied, String)> = self.implied.iter().collect();
+        implied.sort_by_key(|(what, _)| *what);
+        let told = |(_, message): &(Implied, String)| {
+            SqlError::new(SqlState::SUCCESSFUL_COMPLETION, message.clone())
+        };
+        implied.into_iter().map(told).collect()
+    }
+}
+
 impl Copies {
     /// Of tables alone.
     pub fn of_tables(tables: &[TreeId]) -> Copies {
@@ -47,6 +76,14 @@ impl Copies {
     pub fn is_empty(&self) -> bool {
         self.tables.is_empty() && self.sequences.is_empty()
     }
+}
+
+/// What a definition of a table makes beside it, in the order PostgreSQL makes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Implied {
+    Sequence,
+    PrimaryKey,
+    Unique,
 }
 
 /// What a definition changes.
@@ -63,6 +100,8 @@ pub struct DdlPlan {
     pub computed: Vec<Vec<Computed>>,
     /// For the client, in order.
     pub notices: Vec<SqlError>,
+    /// What is made without being named, for clients that want to hear it.
+    pub implied: Vec<(Implied, String)>,
     /// The command tag.
     pub tag: &'static str,
     /// Routines created or replaced: the caller compiles them before it commits.

@@ -256,6 +256,9 @@ impl Session {
     }
 
     pub(super) fn definition_notices(&mut self, plan: &DdlPlan) {
+        for implied in plan.implied_in_order() {
+            self.notice(Severity::Debug, &implied);
+        }
         for notice in &plan.notices {
             // Class 01, values that are not taken as they are, databases that are not there.
             let warns = notice.state().0.starts_with(b"01")

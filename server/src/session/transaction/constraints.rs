@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use archipel_planner::ddl::{named_for_truncate, truncated_tables};
 use archipel_planner::native::DeferredWork;
 use archipel_sql::ast::{AlterTable, AlterTableAction, ObjectWord, QualifiedName, SetConstraints, Statement};
-use archipel_sql::catalog::{Catalog, ForeignKey, TableRef, TriggerEvent};
+use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::{Authority, Catalog, ForeignKey, Privileges, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -27,7 +28,7 @@ impl Session {
         if !self.transaction.is_open() {
             // There is nothing it could be about, but names must be.
             for name in set.names.iter().flatten() {
-                self.deferrable_constraint(name)?;
+                self.named_constraints(name, set.deferred)?;
             }
             return Ok(());
         }
@@ -41,7 +42,7 @@ impl Session {
             Some(names) => {
                 let mut found = Vec::with_capacity(names.len());
                 for name in names {
-                    found.push(self.deferrable_constraint(name)?);
+                    found.extend(self.named_constraints(name, set.deferred)?);
                 }
                 for oid in &found {
                     self.transaction.constraints_mut().set(*oid, set.deferred);
@@ -54,35 +55,34 @@ impl Session {
         Ok(())
     }
 
-    fn deferrable_constraint(&mut self, name: &QualifiedName) -> Result<Oid> {
+    /// The constraints that a name of SET CONSTRAINTS means (`AfterTriggerSetState`): all of that name in
+    /// the schema it says, or in the first schema of the search path that has one; 3F000, 42501 or 42704.
+    /// Only what is to be deferred must be deferrable (42809).
+    fn named_constraints(&mut self, name: &QualifiedName, deferred: bool) -> Result<Vec<Oid>> {
         let path = self.search_path();
-        let catalog = self.catalog_state().catalog.clone();
-        let schemas: Vec<&str> = match &name.schema {
-            Some(schema) => vec![schema],
-            None => catalog.effective_path(&path),
-        };
-        // Foreign keys and constraint triggers: the number, and whether it can be deferred.
-        let found: Option<(Oid, bool)> = schemas.into_iter().find_map(|schema| {
-            catalog.tables().filter(|table| table.schema == schema).find_map(|table| {
-                let key = table.foreign_keys.iter().find(|key| key.name == name.name);
-                let key = key.map(|key| (key.oid, key.deferrable));
-                key.or_else(|| {
-                    let trigger = table.trigger(&name.name)?;
-                    Some((trigger.oid, trigger.constraint?.deferrable))
-                })
-            })
-        });
-        match found {
-            Some((constraint, true)) => Ok(constraint),
-            Some(_) => Err(SqlError::new(
-                SqlState::WRONG_OBJECT_TYPE,
-                format!("constraint \"{}\" is not deferrable", name.name),
-            )),
-            None => Err(SqlError::new(
+        let state = self.catalog_state();
+        let catalog = state.catalog.clone();
+        let authority = Authority { catalog: &state.catalog, role: self.roles().current };
+        let schemas = catalog.schemas_searched(name, &path)?;
+        if name.schema.is_some() {
+            for schema in schemas.iter().filter(|schema| !is_temporary_schema(schema)) {
+                authority.require_schema(schema, Privileges::USAGE)?;
+            }
+        }
+        let mut found = schemas.into_iter().map(|schema| constraints_of(&catalog, schema, &name.name));
+        let Some(found) = found.find(|found| !found.is_empty()) else {
+            return Err(SqlError::new(
                 SqlState::UNDEFINED_OBJECT,
                 format!("constraint \"{}\" does not exist", name.name),
-            )),
+            ));
+        };
+        if deferred && found.iter().any(|(_, deferrable)| !deferrable) {
+            return Err(SqlError::new(
+                SqlState::WRONG_OBJECT_TYPE,
+                format!("constraint \"{}\" is not deferrable", name.name),
+            ));
         }
+        Ok(found.into_iter().filter(|(_, deferrable)| *deferrable).map(|(oid, _)| oid).collect())
     }
 
     /// Refuses to change, empty or drop a table while rows of it wait to be checked (`CheckTableNotInUse`):
@@ -167,6 +167,42 @@ impl Session {
         // WHEN was asked when the row was written.
         self.fire(&table, trigger.oid, event, rows, false).await
     }
+}
+
+/// The constraints of one name in a schema: their numbers, or those of their indexes, and whether they can be
+/// deferred. Those of the partitions of a table come with it, whatever they are called.
+fn constraints_of(catalog: &Catalog, schema: &str, name: &str) -> Vec<(Oid, bool)> {
+    let mut found = Vec::new();
+    for table in catalog.tables().filter(|table| table.schema == schema) {
+        let keys = table.foreign_keys.iter().filter(|key| key.name == name);
+        found.extend(keys.map(|key| (key.oid, key.deferrable)));
+        let triggers = table.triggers.iter().filter(|trigger| trigger.name == name);
+        found.extend(triggers.filter_map(|trigger| Some((trigger.oid, trigger.constraint?.deferrable))));
+        let checks = table.checks.iter().filter(|check| check.name == name);
+        found.extend(checks.map(|check| (check.oid, false)));
+        let unique = table.indexes.iter().filter(|index| index.constraint && index.name == name);
+        found.extend(unique.map(|index| (index.oid, false)));
+        let primary = table.primary_key.iter().filter(|key| key.name == name);
+        found.extend(primary.map(|key| (key.oid, false)));
+    }
+    for ty in catalog.user_types().filter(|ty| ty.schema == schema) {
+        let checks = ty.domain.iter().flat_map(|domain| &domain.checks).filter(|check| check.name == name);
+        found.extend(checks.map(|check| (check.oid, false)));
+    }
+    // Parents come before their parts, and parts may have parts.
+    let mut parents: Vec<Oid> = found.iter().map(|(oid, _)| *oid).collect();
+    while !parents.is_empty() {
+        let of_parents = |key: &ForeignKey| key.parent.is_some_and(|parent| parents.contains(&parent));
+        let parts: Vec<(Oid, bool)> = catalog
+            .tables()
+            .flat_map(|table| &table.foreign_keys)
+            .filter(|key| of_parents(key) && !found.iter().any(|(known, _)| *known == key.oid))
+            .map(|key| (key.oid, key.deferrable))
+            .collect();
+        parents = parts.iter().map(|(oid, _)| *oid).collect();
+        found.extend(parts);
+    }
+    found
 }
 
 /// Whether nothing but a name changes.

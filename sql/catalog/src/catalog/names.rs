@@ -69,6 +69,23 @@ impl Catalog {
         path
     }
 
+    /// The schemas in which what a name means is looked for that is in schemas as relations are: the one
+    /// that it says, or 3F000, or else those of the search path with the session's own
+    /// (`LookupExplicitNamespace`, `fetch_search_path`); 0A000 for a name in another database.
+    pub fn schemas_searched<'p>(
+        &self,
+        name: &'p QualifiedName,
+        search_path: &'p [String],
+    ) -> Result<Vec<&'p str>> {
+        self.check_database(name).map_err(SqlError::placeless)?;
+        let Some(schema) = name.schema.as_deref() else { return Ok(self.relation_path(search_path)) };
+        let own = if schema == "pg_temp" { temporary_schema(search_path) } else { Some(schema) };
+        match own.filter(|schema| self.schema_exists(schema)) {
+            Some(schema) => Ok(vec![schema]),
+            None => Err(undefined_schema(schema)),
+        }
+    }
+
     /// Whether names are looked up in the same schemas by both paths.
     pub fn is_same_path(&self, a: &[String], b: &[String]) -> bool {
         a == b || self.relation_path(a) == self.relation_path(b)

@@ -152,7 +152,11 @@ impl Binder<'_, '_> {
         if from == Oid::UNKNOWN {
             return self.coerce_unknown(expr, target, context).map(Some);
         }
-        if to == Oid::ANY || (to == Oid::RECORD && is_composite(from)) {
+        // What fits stays of its own type (coerce_type).
+        if is_polymorphic(to) {
+            return Ok(can_coerce(from, to, context).then_some(expr));
+        }
+        if to == Oid::RECORD && is_composite(from) {
             return Ok(Some(expr));
         }
         if from == Oid::RECORD && is_composite(to) {
@@ -217,8 +221,21 @@ impl Binder<'_, '_> {
     /// An unknown literal becomes a constant of the type; a parameter takes the type on.
     fn coerce_unknown(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let to = target.oid;
-        if to == Oid::ANY || is_polymorphic(to) {
-            return Ok(expr);
+        if is_polymorphic(to) {
+            return match &expr.kind {
+                // An array of no type cannot be read (anyarray_in); anything else stays a text.
+                ExprKind::Const(Datum::Text(text))
+                    if matches!(to, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY) =>
+                {
+                    let to = self.type_name(to);
+                    let error = SqlError::new(
+                        SqlState::FEATURE_NOT_SUPPORTED,
+                        format!("cannot accept a value of type {to}"),
+                    );
+                    Err(error.at(self.literal_position(text)))
+                }
+                _ => Ok(expr),
+            };
         }
         match &expr.kind {
             ExprKind::Const(Datum::Null) => Ok(BoundExpr::constant(Datum::Null, Type::of(to))),
