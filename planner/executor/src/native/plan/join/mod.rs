@@ -41,6 +41,9 @@ use lateral::{apart, has_effects, read_of};
 const STEPS_PER_LOOK: usize = 32;
 
 /// Which of some items each slot belongs to.
+/// What it counts for in the order of joins that rows of a system relation are looked up among kept ones.
+const KEPT_SCORE: u32 = 40;
+
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
     let slots = |(place, item): (usize, &&Item<'_>)| -> Vec<(u32, usize)> {
         item.layout.iter().map(|slot| (*slot, place)).collect()
@@ -413,6 +416,11 @@ impl Compiler<'_> {
             if score + 1 > best.1 {
                 best = (position, score + 1);
             }
+                Rel::Scan { table, .. }
+                    if self.is_kept_by_value(table, &item.layout, conjuncts, &unavailable) =>
+                {
+                    KEPT_SCORE
+                }
         }
         Ok(best.0)
     }
@@ -503,6 +511,7 @@ impl Compiler<'_> {
         item: &Item<'b>,
         conjuncts: Vec<Conjunct<'b>>,
         facts: &FxHashMap<u32, BoundExpr>,
+            Rel::Scan { table, .. } => Ok(self.is_kept_by_value(table, layout, conjuncts, &[])),
     ) -> Result<Node> {
         let looked_up =
             item.lateral.is_none() && self.is_joined(item.rel, &item.layout, &conjuncts, facts)?;

@@ -28,7 +28,6 @@ use rustc_hash::FxHashMap;
 use super::compiler::{Compiler, Layout, passed_through};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, SortKey};
-use crate::explain::plan::PlanNode;
 use crate::native::plan::access::choice::Restrictions;
 use crate::native::plan::access::conjunct::{Conjunct, in_order};
 use crate::native::run::access::path::{Meta, OrderKey, Path};
@@ -312,7 +311,7 @@ impl Compiler<'_> {
                 columns.push((*slot, self.source(expr)?));
             }
         }
-        Ok(columns)
+        Ok(self.computed_columns(columns, spared))
     }
 
     fn plan_sort<'b>(
@@ -355,18 +354,8 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
         usage: ScanUse,
     ) -> Result<Planned> {
-        let alias = self.plan.alias.take();
         if table.kind == TableKind::System {
-            let alias = self.name_table(table, &alias, layout);
-            let output = self.shown(layout);
-            let node = PlanNode::new("Scan").on(&table.name).within(&table.schema);
-            self.line(PlanNode { alias, output, ..node });
-            self.describe_filter(conjuncts);
-            let columns: Vec<(usize, u32)> = layout.iter().copied().enumerate().collect();
-            let columns = self.pruned(columns, |(_, slot)| *slot);
-            let filter = self.all_of(conjuncts)?;
-            let more = self.large_objects_in(table)?;
-            return Ok(Node::System { table: table.clone(), more, columns, filter }.into());
+            return self.plan_system_scan(table, layout, conjuncts);
         }
         let meta = self.table(table)?;
         let mixed = usage.lock.is_none();
