@@ -38,6 +38,7 @@ use crate::native::run::operator::limit::Limit;
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
+use super::join::postponed::asks_without_effects;
 use lock::lock_one_by_one;
 use node::{Planned, ScanUse, expect_rows};
 
@@ -165,7 +166,7 @@ impl Compiler<'_> {
             c.describe_projection(since, exprs, &below, &layout);
             c.computed(exprs, &below, &layout)
         })?;
-        let node = if columns.is_empty() {
+        let node = if computed.is_empty() {
             planned.node
         } else {
             Node::Compute { input: Box::new(planned.node), columns }
@@ -300,13 +301,22 @@ impl Compiler<'_> {
         })
     }
 
-    /// The columns of a projection that have to be computed. In scope: the input row.
-    fn computed(&mut self, exprs: &[BoundExpr], below: &[u32], layout: &[u32]) -> Result<Vec<(u32, Source)>> {
-        let mut columns = Vec::new();
+    /// The columns of a projection that have to be computed. In scope: the input row. Queries about it are
+    /// spared whose answers nobody reads, as PostgreSQL does.
+    pub fn computed(
+        &mut self,
+        exprs: &[BoundExpr],
+        below: &[u32],
+        layout: &[u32],
+    ) -> Result<Pruned<(u32, Source)>> {
+        let (mut columns, mut spared) = (Vec::new(), Vec::new());
         for (expr, slot) in exprs.iter().zip(layout) {
             if passed_through(expr, below).is_none() {
                 if let Some(known) = self.row_free(expr) {
                     self.known.insert(*slot, known);
+                }
+                if asks_without_effects(expr) {
+                    spared.push(*slot);
                 }
                 columns.push((*slot, self.source(expr)?));
             }
@@ -357,6 +367,7 @@ impl Compiler<'_> {
         if table.kind == TableKind::System {
             return self.plan_system_scan(table, layout, conjuncts);
         }
+        let alias = self.plan.alias.take();
         let meta = self.table(table)?;
         let mixed = usage.lock.is_none();
         let restrictions =

@@ -58,8 +58,9 @@ pub(crate) enum Node {
     /// Computes columns that do not merely pass through.
     Compute {
         input: Box<Node>,
-        columns: Pruned2,
+        columns: Pruned<(u32, Source)>,
     },
+    Postponed(super::postponed::Postponed),
     /// Numbers the rows that it passes on.
     Count {
         input: Box<Node>,
@@ -91,9 +92,6 @@ pub(crate) enum Node {
         slots: Vec<u32>,
     },
 }
-
-/// Computed columns: slot and expression.
-pub(crate) type Pruned2 = Vec<(u32, Source)>;
 
 /// Collects the rows of a node.
 pub(crate) fn collect(node: &Node, slots: &[u32], ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
@@ -145,12 +143,13 @@ impl Node {
                 if predicate(ctx)? == Some(true) { out(ctx) } else { Ok(ControlFlow::Continue(())) }
             }),
             Node::Compute { input, columns } => input.run(ctx, &mut |ctx| {
-                for (slot, source) in columns {
+                for (slot, source) in columns.get() {
                     let value = source.eval(ctx)?;
                     ctx.frame.slots[*slot as usize].set(value);
                 }
                 out(ctx)
             }),
+            Node::Postponed(postponed) => postponed.run(ctx, out),
             Node::Count { input, slot } => {
                 let mut count = 0;
                 input.run(ctx, &mut |ctx| {
