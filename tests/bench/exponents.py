@@ -22,6 +22,32 @@ CREATE FUNCTION given(a int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; EN
 """
 
 
+# As asyncpg asks what types are made of, shortened.
+TYPE_INFO = """
+(SELECT t.oid, ns.nspname AS ns, t.typname AS name, t.typtype AS kind,
+    (CASE WHEN t.typtype = 'd' THEN (
+        WITH RECURSIVE bases(oid, depth) AS (
+            SELECT t2.typbasetype, 0 FROM pg_type t2 WHERE t2.oid = t.oid
+            UNION ALL
+            SELECT t2.typbasetype, b.depth + 1 FROM pg_type t2, bases b
+            WHERE b.oid = t2.oid AND t2.typbasetype <> 0
+        ) SELECT oid FROM bases ORDER BY depth DESC LIMIT 1)
+    END) AS basetype,
+    t.typelem AS elemtype, r.rngsubtype AS range_subtype,
+    (CASE WHEN t.typtype = 'c' THEN (
+        SELECT array_agg(a.atttypid ORDER BY a.attnum) FROM pg_attribute a JOIN pg_class c ON a.attrelid = c.oid
+        WHERE a.attnum > 0 AND NOT a.attisdropped AND c.reltype = t.oid)
+    END) AS attrtypoids
+FROM pg_type t JOIN pg_namespace ns ON ns.oid = t.typnamespace LEFT JOIN pg_range r ON t.oid = r.rngtypid)
+"""
+INTROSPECTION = (
+    "WITH RECURSIVE tree(oid, ns, name, kind, basetype, elemtype, range_subtype, attrtypoids, depth) AS ("
+    f"SELECT ti.*, 0 FROM {TYPE_INFO} ti WHERE ti.oid = ANY({{oids}}) UNION ALL "
+    f"SELECT ti.*, tt.depth + 1 FROM {TYPE_INFO} ti, tree tt WHERE ti.oid = tt.elemtype OR ti.oid = ANY(tt.attrtypoids)"
+    " OR ti.oid = tt.range_subtype OR ti.oid = tt.basetype) SELECT DISTINCT * FROM tree ORDER BY depth DESC, oid"
+)
+
+
 def numbers(count, form="{}", between=", "):
     return between.join(form.format(number) for number in range(1, count + 1))
 
@@ -248,6 +274,14 @@ SHAPES = {
             "CREATE FUNCTION defined{}(a int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END'",
             ["DO $do$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname LIKE 'defined%' LOOP EXECUTE 'DROP FUNCTION ' || f; END LOOP; END $do$"],
         ),
+        50,
+    ),
+    "types introspected": (
+        within("introspected", lambda n: [
+            "CREATE DOMAIN d AS int",
+            *(f"CREATE TABLE t{i}(id int PRIMARY KEY, x d, y text)" for i in range(n)),
+            *[INTROSPECTION.format(oids="ARRAY['t1'::regtype::oid, 'd'::regtype::oid]")] * 3,
+        ]),
         50,
     ),
     "tables beside tables": (

@@ -1,6 +1,7 @@
 //! The queries behind psql's backslash commands, over the system catalogs.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archipel_engine::SubmitOptions;
 use archipel_sql::catalog::{Catalog, Privileges, Requirement, SessionRoles, Table};
@@ -20,6 +21,8 @@ use crate::native::run::state::error::stop_error;
 struct Host {
     catalog: Catalog,
     path: Vec<String>,
+    /// How many times rows of relations were made.
+    made: AtomicUsize,
 }
 
 impl SystemSource for Host {
@@ -56,6 +59,7 @@ impl SessionHost for Host {
 
 impl SystemRows for Host {
     fn rows(&self, table: &Table) -> Result<Vec<Vec<Datum>>> {
+        self.made.fetch_add(1, Ordering::Relaxed);
         system::rows(table, self).unwrap_or_else(|| Err(SqlError::unsupported(&table.name)))
     }
 }
@@ -96,7 +100,11 @@ fn database() -> (Database, Arc<Host>) {
          create function f(x int default 3) returns setof text language sql as $$ select 'a' $$;",
     );
     assert_eq!(made, "");
-    let host = Arc::new(Host { catalog: database.catalog.clone(), path: vec!["public".to_owned()] });
+    let host = Arc::new(Host {
+        catalog: database.catalog.clone(),
+        path: vec!["public".to_owned()],
+        made: AtomicUsize::new(0),
+    });
     (database, host)
 }
 
@@ -136,5 +144,36 @@ fn psql_s_queries_run() {
         "plpgsql|1.0|pg_catalog|",
     ] {
         assert!(rows.iter().any(|row| row == expected), "no row {expected}");
+    }
+}
+
+/// The rows of a relation that is read for each of other rows are made once for all of them.
+#[test]
+fn rows_are_made_once_where_they_are_asked_for_again() {
+    let (database, host) = database();
+    let columns = "from pg_attribute a join pg_class k on k.oid = a.attrelid where a.attnum > 0";
+    let cases = [
+        (3, format!("select c.oid, (select count(*) {columns} and k.reltype = c.reltype) from pg_class c")),
+        (3, format!("select c.oid, (select count(*) {columns} and a.attnum < c.relnatts) from pg_class c")),
+        (2, "select * from pg_class c, lateral (select * from pg_index i where i.indrelid = c.oid) i".to_owned()),
+        (3, "select * from pg_class c left join lateral (select * from pg_attribute a left join pg_type t \
+             on t.oid = a.atttypid where a.attrelid = c.oid) a on true"
+            .to_owned()),
+        (
+            3,
+            format!(
+                "select v.n from (select c.oid, (select count(*) {columns} and k.oid = c.oid) as n \
+                 from pg_class c) v, (values (1), (2)) o(x) where v.oid = o.x or v.oid = 1259"
+            ),
+        ),
+        // Nobody reads what the query finds.
+        (1, format!("select count(*) from (select c.oid, (select count(*) {columns} and k.oid = c.oid) from pg_class c) v")),
+        // Who is there may change while a statement runs.
+        (4, "select (select count(*) from pg_locks where a > 0) from (values (1), (2), (3), (4)) v(a)".to_owned()),
+    ];
+    for (expected, sql) in cases {
+        host.made.store(0, Ordering::Relaxed);
+        query(&database, &host, &sql).unwrap_or_else(|error| panic!("{}: {sql}", error.message()));
+        assert_eq!(host.made.load(Ordering::Relaxed), expected, "{sql}");
     }
 }

@@ -106,16 +106,16 @@ fn role_name(source: &dyn SystemSource, oid: Oid) -> String {
 
 /// pg_get_indexdef(index, column, pretty): the statement, or one column.
 fn index_def(source: &dyn SystemSource, oid: Oid, column: i32, pretty: bool) -> Datum {
-    for table in source.catalog().tables() {
-        if let Some(index) = indexes(table).find(|index| index.oid == oid) {
-            return if column > 0 {
-                text(index_column(source, &index, column as usize - 1, pretty))
-            } else {
-                text(index_definition(source, &index, pretty))
-            };
-        }
+    let table = match source.catalog().relation_by_oid(oid) {
+        Some(Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)) => table,
+        _ => return Datum::Null,
+    };
+    let Some(index) = indexes(&table).find(|index| index.oid == oid) else { return Datum::Null };
+    if column > 0 {
+        text(index_column(source, &index, column as usize - 1, pretty))
+    } else {
+        text(index_definition(source, &index, pretty))
     }
-    Datum::Null
 }
 
 /// Whether PostgreSQL keeps a relation in a file: views and partitioned tables have none.

@@ -71,6 +71,15 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
     Some(Ok(sheet.into_rows()))
 }
 
+/// Whether a relation has the same rows as long as a statement runs, whatever that does: the catalog's own
+/// tables have, and so have the standard's views of them. Other views tell of what goes on.
+pub fn is_settled(table: &Table) -> bool {
+    match table.schema.as_str() {
+        "pg_catalog" => shape::relation_kind(&table.schema, &table.name) == b'r',
+        schema => schema == "information_schema",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

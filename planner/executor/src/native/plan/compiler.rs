@@ -418,6 +418,18 @@ impl<'e> Compiler<'e> {
         Pruned(list)
     }
 
+    /// What is computed of a row; the columns in the slots of `spared` only if somebody reads them.
+    pub fn computed_columns(
+        &mut self,
+        columns: Vec<(u32, Source)>,
+        spared: Vec<u32>,
+    ) -> Pruned<(u32, Source)> {
+        self.prunable.extend(&spared);
+        self.settled(move |used| {
+            columns.into_iter().filter(|(slot, _)| used[*slot as usize] || !spared.contains(slot)).collect()
+        })
+    }
+
     /// The used ones among some slots, each once.
     pub fn pruned_slots(&mut self, slots: &[u32]) -> Pruned<u32> {
         let mut distinct = slots.to_vec();

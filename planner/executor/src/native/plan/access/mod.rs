@@ -7,6 +7,7 @@
 //! - [`known_row`] rows whose keys are known before a statement runs
 //! - [`choice`] paths that are not compiled yet
 //! - [`selectivity`] what share of rows a condition keeps
+//! - [`system_scan`] scans of system relations
 
 pub(crate) mod choice;
 pub(crate) mod conjunct;
@@ -14,4 +15,5 @@ pub(crate) mod inheritance;
 pub(crate) mod known_row;
 pub(crate) mod path;
 pub(crate) mod selectivity;
+pub(crate) mod system_scan;
 pub(crate) mod union;

@@ -190,6 +190,15 @@ impl Compiler<'_> {
         self.plan.lines[at].1.output = output;
     }
 
+    /// The same of a projection that is computed above a join: the join hands up its other columns, too.
+    pub fn describe_postponed(&mut self, since: usize, exprs: &[BoundExpr], below: &[u32], layout: &[u32]) {
+        let Some(at) = self.last_node(since).filter(|_| self.is_describing()) else { return };
+        let mut others = self.plan.lines[at].1.output.clone();
+        self.describe_projection(since, exprs, below, layout);
+        others.retain(|shown| shown.slot.is_none_or(|slot| !layout.contains(&slot)));
+        self.plan.lines[at].1.output.extend(others);
+    }
+
     /// Conditions that are asked of each row of the node told last.
     pub fn describe_filter(&mut self, conjuncts: &[Conjunct<'_>]) {
         let Some(describing) = self.plan.describing.as_ref().filter(|_| !conjuncts.is_empty()) else {

@@ -13,6 +13,7 @@ pub(crate) mod hash_key;
 pub(crate) mod item;
 pub(crate) mod lateral;
 pub(crate) mod outer;
+pub(crate) mod postponed;
 
 use archipel_sql::catalog::{TableKind, TableRef};
 use archipel_sql::error::Result;
@@ -39,6 +40,9 @@ use lateral::{apart, has_effects, read_of};
 /// What looking at an item, or at a condition, counts as ([`interrupt::steps`]): each is looked at for every
 /// item that is placed.
 const STEPS_PER_LOOK: usize = 32;
+
+/// What it counts for in the order of joins that rows of a system relation are looked up among kept ones.
+const KEPT_SCORE: u32 = 40;
 
 /// Which of some items each slot belongs to.
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
@@ -89,6 +93,18 @@ impl Compiler<'_> {
         let mut conjuncts = Vec::new();
         self.flatten(rel, &mut items, &mut conjuncts);
         conjuncts.extend(pushed);
+        let postponed = self.postponed(&mut items, &mut conjuncts, wanted);
+        let since = self.plan.lines.len();
+        let planned = self.plan_items(items, conjuncts, wanted)?;
+        self.compute_postponed(since, planned, postponed)
+    }
+
+    fn plan_items<'b>(
+        &mut self,
+        mut items: Vec<Item<'b>>,
+        conjuncts: Vec<Conjunct<'b>>,
+        wanted: &[OrderKey],
+    ) -> Result<Planned> {
         let facts = self.constants_of(&conjuncts);
         if items.len() == 1
             && let Some(item) = items.pop()
@@ -400,6 +416,11 @@ impl Compiler<'_> {
                         self.family_score(family, &item.layout, conjuncts, &unavailable, facts)?;
                     score + if joined { 2000 } else { 0 }
                 }
+                Rel::Scan { table, .. }
+                    if self.is_kept_by_value(table, &item.layout, conjuncts, &unavailable) =>
+                {
+                    KEPT_SCORE
+                }
                 // Known to be small.
                 Rel::Values { .. } | Rel::Unit | Rel::Function { .. } => 18,
                 _ => 6,
@@ -490,6 +511,7 @@ impl Compiler<'_> {
                 };
                 Ok(self.choose_path(&on).joined)
             }
+            Rel::Scan { table, .. } => Ok(self.is_kept_by_value(table, layout, conjuncts, &[])),
             Rel::Family { family, .. } => Ok(self.family_score(family, layout, conjuncts, &[], facts)?.1),
             _ => Ok(false),
         }

@@ -1,6 +1,5 @@
 //! Joins that keep their shape: LEFT and FULL ones, and inner ones that must stay where they are.
 
-use archipel_sql::catalog::TableKind;
 use archipel_sql::error::Result;
 
 use super::are_equal;
@@ -144,11 +143,7 @@ impl Compiler<'_> {
     /// The table below filters and renamings, the filters added to `conjuncts`.
     fn bare<'b>(&mut self, rel: &'b Rel, conjuncts: &mut Vec<Conjunct<'b>>) -> Option<Bare<'b>> {
         match rel {
-            Rel::Scan { table, .. } if table.kind != TableKind::System => {
-                let layout = self.declare(rel);
-                Some(Bare { rel, layout })
-            }
-            Rel::Family { .. } => {
+            Rel::Scan { .. } | Rel::Family { .. } => {
                 let layout = self.declare(rel);
                 Some(Bare { rel, layout })
             }

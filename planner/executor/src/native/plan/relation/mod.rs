@@ -28,7 +28,6 @@ use rustc_hash::FxHashMap;
 use super::compiler::{Compiler, Layout, passed_through};
 use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, SortKey};
-use crate::explain::plan::PlanNode;
 use crate::native::plan::access::choice::Restrictions;
 use crate::native::plan::access::conjunct::{Conjunct, in_order};
 use crate::native::run::access::path::{Meta, OrderKey, Path};
@@ -39,6 +38,7 @@ use crate::native::run::operator::limit::Limit;
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
+use super::join::postponed::asks_without_effects;
 use lock::lock_one_by_one;
 use node::{Planned, ScanUse, expect_rows};
 
@@ -166,7 +166,7 @@ impl Compiler<'_> {
             c.describe_projection(since, exprs, &below, &layout);
             c.computed(exprs, &below, &layout)
         })?;
-        let node = if columns.is_empty() {
+        let node = if computed.is_empty() {
             planned.node
         } else {
             Node::Compute { input: Box::new(planned.node), columns }
@@ -301,18 +301,27 @@ impl Compiler<'_> {
         })
     }
 
-    /// The columns of a projection that have to be computed. In scope: the input row.
-    fn computed(&mut self, exprs: &[BoundExpr], below: &[u32], layout: &[u32]) -> Result<Vec<(u32, Source)>> {
-        let mut columns = Vec::new();
+    /// The columns of a projection that have to be computed. In scope: the input row. Queries about it are
+    /// spared whose answers nobody reads, as PostgreSQL does.
+    pub fn computed(
+        &mut self,
+        exprs: &[BoundExpr],
+        below: &[u32],
+        layout: &[u32],
+    ) -> Result<Pruned<(u32, Source)>> {
+        let (mut columns, mut spared) = (Vec::new(), Vec::new());
         for (expr, slot) in exprs.iter().zip(layout) {
             if passed_through(expr, below).is_none() {
                 if let Some(known) = self.row_free(expr) {
                     self.known.insert(*slot, known);
                 }
+                if asks_without_effects(expr) {
+                    spared.push(*slot);
+                }
                 columns.push((*slot, self.source(expr)?));
             }
         }
-        Ok(columns)
+        Ok(self.computed_columns(columns, spared))
     }
 
     fn plan_sort<'b>(
@@ -355,19 +364,10 @@ impl Compiler<'_> {
         wanted: &[OrderKey],
         usage: ScanUse,
     ) -> Result<Planned> {
-        let alias = self.plan.alias.take();
         if table.kind == TableKind::System {
-            let alias = self.name_table(table, &alias, layout);
-            let output = self.shown(layout);
-            let node = PlanNode::new("Scan").on(&table.name).within(&table.schema);
-            self.line(PlanNode { alias, output, ..node });
-            self.describe_filter(conjuncts);
-            let columns: Vec<(usize, u32)> = layout.iter().copied().enumerate().collect();
-            let columns = self.pruned(columns, |(_, slot)| *slot);
-            let filter = self.all_of(conjuncts)?;
-            let more = self.large_objects_in(table)?;
-            return Ok(Node::System { table: table.clone(), more, columns, filter }.into());
+            return self.plan_system_scan(table, layout, conjuncts);
         }
+        let alias = self.plan.alias.take();
         let meta = self.table(table)?;
         let mixed = usage.lock.is_none();
         let restrictions =

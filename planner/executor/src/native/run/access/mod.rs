@@ -7,6 +7,7 @@
 //! - [`row_read`] one row by its key, straight into registers
 //! - [`prefetch`] rows whose keys are known before they are read
 //! - [`batch`] rows that are read ahead
+//! - [`system_scan`] the rows of system relations
 
 pub(crate) mod batch;
 pub(crate) mod key_span;
@@ -15,3 +16,4 @@ pub(crate) mod path;
 pub mod prefetch;
 pub(crate) mod row_read;
 pub(crate) mod scan;
+pub(crate) mod system_scan;

@@ -209,7 +209,7 @@ impl Loop {
 }
 
 /// Whether two values are the same in all that shows: `1.0` and `1.00` are equal, and not alike.
-fn is_alike(a: &Datum, b: &Datum) -> bool {
+pub(crate) fn is_alike(a: &Datum, b: &Datum) -> bool {
     match (a, b) {
         (Datum::Int4(a), Datum::Int4(b)) => a == b,
         (Datum::Int8(a), Datum::Int8(b)) => a == b,

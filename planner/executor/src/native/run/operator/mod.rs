@@ -6,6 +6,7 @@
 //! - [`aggregate`] GROUP BY
 //! - [`transition`] what takes the rows of an aggregate call
 //! - [`sort`] ORDER BY and DISTINCT
+//! - [`postponed`] columns that are computed above a join
 //! - [`set_operation`] UNION, INTERSECT, EXCEPT
 //! - [`set_function`] set-returning functions
 //! - [`limit`] LIMIT and OFFSET
@@ -24,6 +25,7 @@ pub(crate) mod limit;
 pub(crate) mod lock;
 pub(crate) mod modifying_cte;
 pub(crate) mod node;
+pub(crate) mod postponed;
 pub(crate) mod set_function;
 pub(crate) mod set_operation;
 pub(crate) mod sort;

@@ -20,6 +20,7 @@ use super::set_operation::SetOperation;
 use super::sort::{Distinct, Sorting};
 use super::with::Recursion;
 use crate::native::run::access::scan::Scan;
+use crate::native::run::access::system_scan::SystemScan;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::expression::source::Source;
 use crate::native::run::row::buffer::RowBuffer;
@@ -47,14 +48,7 @@ pub(crate) enum Node {
     Scan(Scan),
     /// Scans of the members of a family.
     Append(Append),
-    /// A view over the server's own state.
-    System {
-        table: archipel_sql::catalog::TableRef,
-        /// Rows that the transaction knows beside those of the server.
-        more: Option<MoreRows>,
-        columns: Pruned<(usize, u32)>,
-        filter: Option<CompiledPredicate>,
-    },
+    System(SystemScan),
     Set(super::set_function::SetSource),
     Explained(Box<super::explain_analyze::Explained>),
     Filter {
@@ -64,8 +58,9 @@ pub(crate) enum Node {
     /// Computes columns that do not merely pass through.
     Compute {
         input: Box<Node>,
-        columns: Pruned2,
+        columns: Pruned<(u32, Source)>,
     },
+    Postponed(super::postponed::Postponed),
     /// Numbers the rows that it passes on.
     Count {
         input: Box<Node>,
@@ -97,9 +92,6 @@ pub(crate) enum Node {
         slots: Vec<u32>,
     },
 }
-
-/// Computed columns: slot and expression.
-pub(crate) type Pruned2 = Vec<(u32, Source)>;
 
 /// Collects the rows of a node.
 pub(crate) fn collect(node: &Node, slots: &[u32], ctx: &mut ExecContext<'_, '_>) -> ExecResult<RowBuffer> {
@@ -144,38 +136,20 @@ impl Node {
             }
             Node::Scan(scan) => scan.run(ctx, out),
             Node::Append(append) => append.run(ctx, out),
-            Node::System { table, more, columns, filter } => {
-                let mut rows = ctx.system.rows(table)?;
-                if let Some(more) = more {
-                    rows.extend(more(ctx)?);
-                }
-                for row in rows {
-                    for (column, slot) in columns.get() {
-                        ctx.frame.slots[*slot as usize] = row.get(*column).cloned().unwrap_or(Datum::Null);
-                    }
-                    if let Some(filter) = filter
-                        && filter(ctx)? != Some(true)
-                    {
-                        continue;
-                    }
-                    if out(ctx)?.is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            }
+            Node::System(scan) => scan.run(ctx, out),
             Node::Set(set) => set.run(ctx, out),
             Node::Explained(explained) => explained.run(ctx, out),
             Node::Filter { input, predicate } => input.run(ctx, &mut |ctx| {
                 if predicate(ctx)? == Some(true) { out(ctx) } else { Ok(ControlFlow::Continue(())) }
             }),
             Node::Compute { input, columns } => input.run(ctx, &mut |ctx| {
-                for (slot, source) in columns {
+                for (slot, source) in columns.get() {
                     let value = source.eval(ctx)?;
                     ctx.frame.slots[*slot as usize].set(value);
                 }
                 out(ctx)
             }),
+            Node::Postponed(postponed) => postponed.run(ctx, out),
             Node::Count { input, slot } => {
                 let mut count = 0;
                 input.run(ctx, &mut |ctx| {
