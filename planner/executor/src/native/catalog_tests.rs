@@ -155,10 +155,17 @@ fn rows_are_made_once_where_they_are_asked_for_again() {
     let cases = [
         (3, format!("select c.oid, (select count(*) {columns} and k.reltype = c.reltype) from pg_class c")),
         (3, format!("select c.oid, (select count(*) {columns} and a.attnum < c.relnatts) from pg_class c")),
-        (2, "select * from pg_class c, lateral (select * from pg_index i where i.indrelid = c.oid) i".to_owned()),
-        (3, "select * from pg_class c left join lateral (select * from pg_attribute a left join pg_type t \
+        (
+            2,
+            "select * from pg_class c, lateral (select * from pg_index i where i.indrelid = c.oid) i"
+                .to_owned(),
+        ),
+        (
+            3,
+            "select * from pg_class c left join lateral (select * from pg_attribute a left join pg_type t \
              on t.oid = a.atttypid where a.attrelid = c.oid) a on true"
-            .to_owned()),
+                .to_owned(),
+        ),
         (
             3,
             format!(
@@ -167,9 +174,18 @@ fn rows_are_made_once_where_they_are_asked_for_again() {
             ),
         ),
         // Nobody reads what the query finds.
-        (1, format!("select count(*) from (select c.oid, (select count(*) {columns} and k.oid = c.oid) from pg_class c) v")),
+        (
+            1,
+            format!(
+                "select count(*) from (select c.oid, (select count(*) {columns} and k.oid = c.oid) from pg_class c) v"
+            ),
+        ),
         // Who is there may change while a statement runs.
-        (4, "select (select count(*) from pg_locks where a > 0) from (values (1), (2), (3), (4)) v(a)".to_owned()),
+        (
+            4,
+            "select (select count(*) from pg_locks where a > 0) from (values (1), (2), (3), (4)) v(a)"
+                .to_owned(),
+        ),
     ];
     for (expected, sql) in cases {
         host.made.store(0, Ordering::Relaxed);

@@ -26,6 +26,7 @@ use archipel_sql::{interrupt, stack};
 use rustc_hash::FxHashMap;
 
 use super::compiler::{Compiler, Layout, passed_through};
+use super::join::postponed::asks_without_effects;
 use crate::bind::visit;
 use crate::bound::{BoundExpr, Rel, SortKey};
 use crate::native::plan::access::choice::Restrictions;
@@ -38,7 +39,6 @@ use crate::native::run::operator::limit::Limit;
 use crate::native::run::operator::node::Node;
 use crate::native::run::row::projection::Pruned;
 use crate::route::RouteKey;
-use super::join::postponed::asks_without_effects;
 use lock::lock_one_by_one;
 use node::{Planned, ScanUse, expect_rows};
 
