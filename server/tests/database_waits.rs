@@ -149,12 +149,13 @@ async fn force_ends_long_statements_copies_and_definitions() {
         "ALTER TABLE t ALTER a TYPE numeric USING a + (random() * 0)::int",
         "SELECT pg_advisory_lock(1), pg_sleep(1000)",
     ];
+    let loading = client(&server, "big").await;
+    // Before the others: one definition of a database waits for another.
+    run(&loading, &["CREATE TABLE loaded (a int)"]).await;
     let mut tasks = Vec::new();
     for text in busy {
         tasks.push(begun(&server, "big", text).await);
     }
-    let loading = client(&server, "big").await;
-    run(&loading, &["CREATE TABLE loaded (a int)"]).await;
     let mut sink = Box::pin(loading.copy_in("COPY loaded FROM STDIN").await.expect("it takes rows"));
     sink.send(bytes::Bytes::from_static(b"1\n2\n")).await.expect("it reads");
     let counted = "SELECT count(*) > 3 FROM pg_stat_activity WHERE datname = 'big' AND state = 'active'";
