@@ -20,6 +20,7 @@ use archipel_rocksdb::{RocksLogStore, RocksOptions};
 use archipel_sql::catalog::{Catalog, ObjectNumbers};
 use archipel_sql::stack::THREAD_BYTES;
 use engine_settings::{asked_for, check_connections, engine_config};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, watch};
 
 use crate::authentication::first_password;
@@ -254,6 +255,9 @@ async fn serve_until_told(
     (sockets, places): (Vec<socket2::Socket>, Vec<String>),
     http: Option<socket2::Socket>,
 ) -> Result<&'static str, StartError> {
+    // Before anybody can come in: who has, may say at once that the server is to stop.
+    let stops = Stops::new().map_err(cannot_serve)?;
+    reload_at_hangup(server.clone())?;
     let listeners = sockets.len();
     for socket in sockets {
         let socket = Socket::new(socket).map_err(cannot_serve)?;
@@ -264,7 +268,6 @@ async fn serve_until_told(
         let facts = Arc::new(crate::system::Facts(server.clone()));
         tokio::spawn(crate::http::serve(http, facts, server.tls.clone()));
     }
-    reload_at_hangup(server.clone())?;
     let scheme = if server.config.boolean("archipel.http_tls") { "https" } else { "http" };
     tracing::info!(
         "listening on {}{}, {} executors, data in {}",
@@ -273,13 +276,12 @@ async fn serve_until_told(
         server.engine.active_executors(),
         server.config.data_directory.display()
     );
-    told_to_stop().await.map_err(cannot_serve)
+    Ok(stops.next().await)
 }
 
 /// Reads the configuration again at each SIGHUP. To be called on a runtime.
 fn reload_at_hangup(server: Arc<Server>) -> Result<(), StartError> {
-    let mut hangup =
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup()).map_err(cannot_serve)?;
+    let mut hangup = signal(SignalKind::hangup()).map_err(cannot_serve)?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
             let reloads = server.clone();
@@ -360,14 +362,26 @@ fn cannot_serve(error: std::io::Error) -> StartError {
     StartError::Other(format!("cannot serve: {error}"))
 }
 
-async fn told_to_stop() -> std::io::Result<&'static str> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => "SIGTERM",
-        _ = interrupt.recv() => "SIGINT",
-    })
+/// The signals that say to stop, from when this is made.
+struct Stops {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stops {
+    /// To be called on a runtime.
+    fn new() -> std::io::Result<Stops> {
+        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        Ok(Stops { terminate, interrupt })
+    }
+
+    /// The next one's name.
+    async fn next(mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }
 
 fn start_logging() {
