@@ -70,7 +70,7 @@ NUMBER_TEMPLATES = ["999", "9999.99", "0000", "FM999999.999", "9,999", "S999", "
 WORDS[("to_char", 1)] = TIME_TEMPLATES
 # The functions whose sample values would take PostgreSQL or a reader too long, or that
 # depend on the session.
-SKIP = {"row_security_active", "current_schemas", "pg_sleep", "repeat", "lpad", "rpad", "array_fill", "generate_series", "random", "gen_random_uuid", "now", "timeofday", "setseed",
+SKIP = {"row_security_active", "makeaclitem", "current_schemas", "pg_sleep", "repeat", "lpad", "rpad", "array_fill", "generate_series", "random", "gen_random_uuid", "now", "timeofday", "setseed",
         "clock_timestamp", "statement_timestamp", "transaction_timestamp", "version", "age", "factorial", "numeric_fac", "pg_size_bytes",
         "interval_hash", "power", "pow", "numeric_power", "dpow", "quote_literal", "set_config", "current_setting", "format_type",
         "concat", "concat_ws", "format", "pg_column_size", "pg_collation_for", "pg_typeof", "to_regtype", "dexp", "convert_from", "convert_to"}

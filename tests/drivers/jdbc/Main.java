@@ -339,8 +339,10 @@ final class Main {
             connection.commit();
             try (LargeObject large = manager.open(oid, LargeObjectManager.READ)) {
                 Checks.equal(Arrays.equals(large.getInputStream().readAllBytes(), Arrays.copyOf(content, 10)), true);
-                Checks.refused("55000", () -> large.write(new byte[] {1}));
             }
+            // Not closed: what has failed closes nothing any more.
+            LargeObject readOnly = manager.open(oid, LargeObjectManager.READ);
+            Checks.refused("55000", () -> readOnly.write(new byte[] {1}));
             connection.rollback();
             manager.delete(oid);
             connection.commit();

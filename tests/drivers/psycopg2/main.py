@@ -143,6 +143,7 @@ def large_objects_are_files():
         large.write(b"far")
         equal(large.tell(), 5_000_000_003)
         large.truncate(0)
+        large.seek(0)
         large.write(bytes(range(256)) * 4096)
         connection.commit()
         large = connection.lobject(oid, "rb")

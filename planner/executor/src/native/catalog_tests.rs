@@ -141,7 +141,7 @@ fn psql_s_queries_run() {
         "public|pg_database_owner",
         "public|account_id_seq|sequence|archipel",
         "archipel|t|t|t|t|t|-1||{}|t|t",
-        "plpgsql|1.0|pg_catalog|",
+        "plpgsql|1.0|pg_catalog|PL/pgSQL procedural language",
     ] {
         assert!(rows.iter().any(|row| row == expected), "no row {expected}");
     }

@@ -347,7 +347,7 @@ fn statements_without_an_equivalent_are_refused_by_name() {
         ),
         ("create rule r as on insert to t do instead (delete from u; delete from v)", "CREATE RULE"),
         ("create user mapping for r server s", "CREATE USER MAPPING"),
-        ("grant set on parameter work_mem to r", "GRANT on this kind of object"),
+        ("grant usage on foreign server s to r", "GRANT on this kind of object"),
         ("select * from rows from (f(1) as (a int), g(2))", "ROWS FROM"),
     ] {
         check_refused(text, what);
