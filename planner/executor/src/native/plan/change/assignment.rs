@@ -67,9 +67,6 @@ impl Compiler<'_> {
         let children = self.child_checks(table, old, Some((&columns, &row)))?;
         for check in &parents {
             self.mark_all(&check.slots);
-            // What it was before: a key that stays is not looked for.
-            let before = old.iter().zip(&row).filter(|(_, new)| check.slots.contains(new));
-            before.for_each(|(old, _)| self.mark(*old));
         }
         for check in &children {
             self.mark_all(check.sources());

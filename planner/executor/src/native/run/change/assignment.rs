@@ -218,16 +218,7 @@ impl Change {
     /// partition not those that point at the one it left, where it has been deleted.
     pub(crate) fn check_references(&self, ctx: &mut ExecContext<'_, '_>, moved: bool) -> ExecResult<()> {
         for parent in &self.parents {
-            // What was referenced before is not looked for again (RI_FKey_fk_upd_check_required).
-            let stays = parent.slots.iter().all(|slot| {
-                let old = self.old.iter().zip(&self.row).find(|(_, new)| *new == slot).map(|(old, _)| *old);
-                old.is_some_and(|old| {
-                    hash::same(&ctx.frame.slots[old as usize], &ctx.frame.slots[*slot as usize])
-                })
-            });
-            if !stays {
-                parent.check_or_queue(ctx)?;
-            }
+            parent.check_or_queue(ctx)?;
         }
         for child in self.children.iter().filter(|child| !(moved && child.is_direct())) {
             // Values that stay leave nobody behind.
