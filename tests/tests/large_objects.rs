@@ -97,7 +97,8 @@ async fn a_database_has_its_own_and_a_copy_has_the_templates() {
     assert_eq!(error.code(), &SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
     assert_eq!(error.detail(), Some("1 object in database template\n1 object in database copy"));
     drop(copy);
-    for text in ["DROP DATABASE copy WITH (FORCE)", "DROP DATABASE template WITH (FORCE)", "DROP ROLE clerk"] {
+    for text in ["DROP DATABASE copy WITH (FORCE)", "DROP DATABASE template WITH (FORCE)", "DROP ROLE clerk"]
+    {
         run(&first, text).await;
     }
 }

@@ -440,9 +440,12 @@ fn check_default(column: &Column, new: Type, work: &Work<'_>) -> Result<()> {
     let mut env = BindEnv::new(&work.catalog, work.search_path(), work.env.context);
     env.params_fixed = true;
     // A literal is one of the type that the column had.
-    let from = match bind_expression(&expression.expr, &mut env, None)?.ty {
-        ty if ty.oid == Oid::UNKNOWN => column.ty,
-        ty => ty,
+    let from = match &expression.expr {
+        sqlparser::ast::Expr::Value(_) => column.ty,
+        other => match bind_expression(other, &mut env, None)?.ty {
+            ty if ty.oid == Oid::UNKNOWN => column.ty,
+            ty => ty,
+        },
     };
     if from.oid == new.oid || archipel_sql::cast::find(from.oid, new.oid, CastContext::Assignment).is_some() {
         return Ok(());

@@ -228,7 +228,7 @@ impl Session {
     pub(super) fn check_setting_change(&self, change: &SettingChange) -> Result<()> {
         match change {
             SettingChange::Set(set) => self.check_set(set),
-            SettingChange::Reset(name) => self.require_settable(name),
+            SettingChange::Reset(name) => self.require_resettable(name),
             SettingChange::ResetAll => Ok(()),
         }
     }

@@ -155,7 +155,7 @@ impl Session {
             Statement::AlterRoleSetting(alter) => self.check_setting_change(&alter.change),
             Statement::AlterRole(AlterRole { action: RoleAction::Set(set), .. }) => self.check_set(set),
             Statement::AlterRole(AlterRole { action: RoleAction::Reset(name), .. }) => {
-                self.require_settable(name)
+                self.require_resettable(name)
             }
             Statement::Grant(Grant { objects: GrantObjects::Parameters(names), revoke: false, .. }) => {
                 names.iter().try_for_each(|name| role_setting::require_parameter(name))
@@ -182,6 +182,14 @@ impl Session {
         let state = self.catalog_state();
         let rights = Authority { catalog: &state.catalog, role: self.roles().current };
         role_setting::require_giver(&setting_name(name), &rights)
+    }
+
+    /// The same for one that they are not to begin with any more. What there is not can be taken away by all.
+    fn require_resettable(&self, name: &str) -> Result<()> {
+        match self.require_settable(name) {
+            Err(error) if error.state() == SqlState::UNDEFINED_OBJECT => Ok(()),
+            other => other,
+        }
     }
 
     async fn run_or_stage(&mut self, source: Source, tag: &str, alone: bool) -> Result<String> {
