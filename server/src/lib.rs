@@ -10,7 +10,7 @@
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
-//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one; [`snapshot_export`] their snapshots
+//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`database`]   what each database has of its own; [`catalog`] its catalog snapshot in force
 //! - [`functions`], [`system`] what SQL can ask
@@ -49,7 +49,6 @@ pub mod server;
 pub mod session;
 pub mod sessions;
 pub mod settings;
-pub mod snapshot_export;
 pub mod statement;
 pub mod system;
 pub mod threads;

@@ -2,6 +2,7 @@
 
 mod engine_settings;
 mod shared;
+pub mod snapshot_export;
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -36,7 +37,6 @@ use crate::listen;
 use crate::listen::SocketAccess;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
-use crate::snapshot_export::ExportedSnapshots;
 use crate::statement::planning_threads::PlanningThreads;
 use crate::threads::{self, Threads};
 use crate::tls::ServerTls;
@@ -44,6 +44,7 @@ use crate::transaction_ids::TransactionIds;
 use crate::wire::socket::Socket;
 pub use engine_settings::{StartError, check_config};
 pub use shared::{Counters, EngineDurability, Server};
+use snapshot_export::ExportedSnapshots;
 
 /// The sockets clients connect to. The files of Unix sockets go when this does.
 struct Doorways {

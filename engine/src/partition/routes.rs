@@ -36,14 +36,17 @@ impl Routes {
         Self { pieces: routes.chunks(PIECE_MAX).map(Arc::from).collect(), len }
     }
 
+    /// How many ranges.
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there is none: such a group is not there.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The ranges in key order.
     pub fn iter(&self) -> RoutesIter<'_> {
         self.pieces.iter().flat_map(|piece| piece.iter())
     }

@@ -10,6 +10,7 @@ use archipel_engine::Engine;
 use archipel_engine::id::Epoch;
 
 use super::engine_settings::{check_config, monitor_settings};
+use super::snapshot_export::ExportedSnapshots;
 use crate::authentication::rules::{Rules, Sources};
 use crate::authentication::state::{self, Authentication};
 use crate::catalog::CatalogState;
@@ -21,7 +22,6 @@ use crate::replies::Durability;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::settings::value::Value;
-use crate::snapshot_export::ExportedSnapshots;
 use crate::statement::planning_threads::PlanningThreads;
 use crate::threads::Threads;
 use crate::tls::ServerTls;

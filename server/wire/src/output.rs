@@ -579,7 +579,8 @@ mod tests {
         assert_eq!(output.len(), 12);
         output.clear();
         output.error(&SqlError::new(SqlState::SYNTAX_ERROR, "\u{e9}").with_hint("\u{20ac}"));
-        let text = String::from_utf8(output.take()).unwrap();
+        let bytes = output.take();
+        let text = String::from_utf8_lossy(&bytes);
         assert!(text.contains("C22P05\0"), "{text:?}");
         assert!(!text.contains("42601"), "{text:?}");
         output.error(&SqlError::new(SqlState::SYNTAX_ERROR, "\u{e9}"));

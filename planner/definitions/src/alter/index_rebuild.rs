@@ -10,7 +10,7 @@ use archipel_sql::type_table::TypeNames;
 use crate::bind::BindEnv;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::expression::check;
-use crate::relation::index::store_expressions;
+use crate::relation::index_entries::store_expressions;
 use crate::relation::{constraint, distribution};
 use crate::row::{in_keys, index_def};
 use crate::work::Work;

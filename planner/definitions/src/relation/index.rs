@@ -13,6 +13,7 @@ use archipel_sql::type_table::TypeNames;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
+use super::index_entries::store_expressions;
 use super::storage_option::index_options;
 use super::table::other_collation;
 use super::{distribution, nominal, partition_keys, tablespace};
@@ -28,7 +29,6 @@ use crate::function::operator_class;
 use crate::function::operator_class::{Decides, check_collation_and_class};
 use crate::row::{in_keys, index_def, table_def};
 use crate::work::{Work, column_source};
-use crate::{Computed, ComputedValue};
 
 pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<()> {
     let table = indexed_table(create, work)?;
@@ -173,25 +173,6 @@ fn index_name(
     let included = include.iter().map(|&column| table.columns[usize::from(column)].name.clone());
     let names: Vec<String> = names.into_iter().chain(included).collect();
     work.free_relation_name(&table.schema, [&table.name, &names.join("_"), "idx"], &[])
-}
-
-/// Has rows store what an index is over before there are entries of it.
-pub(crate) fn store_expressions(table: &Table, changed: &Table, index: &Index, work: &mut Work<'_>) {
-    for expression in &index.expressions {
-        let Some(column) = changed.stored_place(index.oid, expression.place) else { continue };
-        let text = index.stored_text(expression);
-        work.compute(Computed {
-            column: usize::from(column),
-            ty: expression.ty,
-            not_null: None,
-            once: false,
-            value: ComputedValue::of_definition(&work.catalog, table, &text, expression.ty),
-        });
-    }
-    let mut def = table_def(changed);
-    def.indexes.retain(|other| other.id != TreeId(index.tree));
-    let columns = column_source::sources(table, changed, column_source::all_kept(table));
-    work.operation(DdlOp::AlterTable { def, columns });
 }
 
 /// A part of a key that is an expression, which stands at a position; its place and its name are the

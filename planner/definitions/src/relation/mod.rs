@@ -10,6 +10,7 @@
 //! - [`sequence`] sequences
 //! - [`constraint`] keys, checks, foreign keys, and their names
 //! - [`index`] CREATE and DROP INDEX, local and global
+//! - [`index_entries`] what rows store for indexes
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`storage_option`] storage parameters
 //! - [`tablespace`] TABLESPACE clauses
@@ -22,6 +23,7 @@ pub(crate) mod column_storage;
 pub(crate) mod constraint;
 pub mod distribution;
 pub(crate) mod index;
+pub(crate) mod index_entries;
 pub(crate) mod inheritance;
 pub(crate) mod nominal;
 pub(crate) mod partition;

@@ -36,6 +36,7 @@ use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::DEFINITION_PATH;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
+use change::require_user_table;
 use numbers::Draws;
 use plan::Gathered;
 
@@ -667,20 +668,6 @@ fn floor_boundary(text: &str, mut at: usize) -> usize {
         at -= 1;
     }
     at
-}
-
-/// Refuses views and the system's own tables.
-pub fn require_user_table(table: &Table) -> Result<()> {
-    if table.kind == TableKind::Table && table.schema != "pg_catalog" {
-        return Ok(());
-    }
-    if table.kind == TableKind::View {
-        return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{}\" is not a table", table.name)));
-    }
-    Err(SqlError::new(
-        SqlState::INSUFFICIENT_PRIVILEGE,
-        format!("permission denied: \"{}\" is a system catalog", table.name),
-    ))
 }
 
 /// Drops what is said of new objects in a schema: it goes with the schema.

@@ -8,7 +8,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 pub use archipel_sql::function::CastContext as Coercion;
 use archipel_sql::function::{CastContext, CastMethod, ResolvedFunction};
 use archipel_sql::type_kind::TypeKind;
-use archipel_sql::type_table::{TypeNames, array_of, element_of, layout, type_info};
+use archipel_sql::type_table::{TypeNames, element_of, layout, type_info};
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{cast, function, interrupt, io};
 use sqlparser::ast::Expr;
@@ -54,7 +54,7 @@ pub fn is_polymorphic(oid: Oid) -> bool {
     )
 }
 
-const ANYCOMPATIBLENONARRAY: Oid = Oid(5079);
+pub(super) const ANYCOMPATIBLENONARRAY: Oid = Oid(5079);
 const ANYRANGE: Oid = Oid(3831);
 
 fn pathway(from: Oid, to: Oid, context: Coercion) -> Option<Pathway> {
@@ -153,10 +153,8 @@ impl Binder<'_, '_> {
             return self.coerce_unknown(expr, target, context).map(Some);
         }
         // What fits stays of its own type (coerce_type).
-        if is_polymorphic(to) {
-            return Ok(can_coerce(from, to, context).then_some(expr));
-        }
-        if to == Oid::RECORD && is_composite(from) {
+        let stays = is_polymorphic(to) && can_coerce(from, to, context);
+        if stays || (to == Oid::RECORD && is_composite(from)) {
             return Ok(Some(expr));
         }
         if from == Oid::RECORD && is_composite(to) {
@@ -222,20 +220,7 @@ impl Binder<'_, '_> {
     fn coerce_unknown(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<BoundExpr> {
         let to = target.oid;
         if is_polymorphic(to) {
-            return match &expr.kind {
-                // An array of no type cannot be read (anyarray_in); anything else stays a text.
-                ExprKind::Const(Datum::Text(text))
-                    if matches!(to, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY) =>
-                {
-                    let to = self.type_name(to);
-                    let error = SqlError::new(
-                        SqlState::FEATURE_NOT_SUPPORTED,
-                        format!("cannot accept a value of type {to}"),
-                    );
-                    Err(error.at(self.literal_position(text)))
-                }
-                _ => Ok(expr),
-            };
+            return self.coerce_unknown_polymorphic(expr, to);
         }
         match &expr.kind {
             ExprKind::Const(Datum::Null) => Ok(BoundExpr::constant(Datum::Null, Type::of(to))),
@@ -375,7 +360,7 @@ impl Binder<'_, '_> {
         BoundExpr::new(ExprKind::Call { function: ResolvedFunction { function, result }, args }, result)
     }
 
-    fn literal_position(&self, text: &str) -> Option<u32> {
+    pub(super) fn literal_position(&self, text: &str) -> Option<u32> {
         let (_, span) = self.literals.iter().rev().find(|(known, _)| known == text)?;
         self.position(*span)
     }
@@ -587,108 +572,6 @@ fn matched_type(types: &[Type], what: &str, names: &dyn TypeNames) -> Result<Typ
     // Of several types, a literal's unknown one among them, no modifier survives (exprTypmod,
     // select_common_typmod).
     Ok(Type::of(if common == Oid::UNKNOWN { Oid::TEXT } else { common }))
-}
-
-/// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):
-/// the concrete argument types and the concrete result type.
-pub(crate) fn resolve_polymorphic(
-    declared: &[Oid],
-    actual: &[Type],
-    result: Oid,
-    names: &dyn TypeNames,
-) -> Result<(Vec<Oid>, Oid)> {
-    if !declared.iter().any(|&oid| is_polymorphic(oid)) {
-        return Ok((declared.to_vec(), result));
-    }
-    let mismatch = |message: String| SqlError::new(SqlState::DATATYPE_MISMATCH, message);
-    let versus = |one: Oid, other: Oid| format!("{} versus {}", names.type_name(one), names.type_name(other));
-    let mut element: Option<Oid> = None;
-    let mut array: Option<Oid> = None;
-    let mut compatible: Vec<Type> = Vec::new();
-    for (&wanted, ty) in declared.iter().zip(actual) {
-        if ty.oid == Oid::UNKNOWN {
-            continue;
-        }
-        match wanted {
-            Oid::ANYELEMENT | Oid::ANYNONARRAY | Oid::ANYENUM => match element {
-                Some(known) if known != ty.oid => {
-                    return Err(mismatch("arguments declared \"anyelement\" are not all alike".to_owned())
-                        .with_detail(versus(known, ty.oid)));
-                }
-                _ => element = Some(ty.oid),
-            },
-            Oid::ANYARRAY => match array {
-                Some(known) if known != ty.oid => {
-                    return Err(mismatch("arguments declared \"anyarray\" are not all alike".to_owned())
-                        .with_detail(versus(known, ty.oid)));
-                }
-                _ => array = Some(ty.oid),
-            },
-            Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible.push(Type::of(ty.oid)),
-            Oid::ANYCOMPATIBLEARRAY => match element_of(ty.oid) {
-                Some(element) => compatible.push(Type::of(element)),
-                None => {
-                    return Err(mismatch(format!(
-                        "argument declared anycompatiblearray is not an array but type {}",
-                        names.type_name(ty.oid)
-                    )));
-                }
-            },
-            _ => {}
-        }
-    }
-    if let Some(array) = array {
-        let of = element_of(array).ok_or_else(|| {
-            mismatch(format!(
-                "argument declared anyarray is not an array but type {}",
-                names.type_name(array)
-            ))
-        })?;
-        match element {
-            Some(known) if known != of => {
-                return Err(mismatch(
-                    "argument declared anyarray is not consistent with argument declared anyelement"
-                        .to_owned(),
-                )
-                .with_detail(versus(array, known)));
-            }
-            _ => element = Some(of),
-        }
-    } else if let Some(element) = element {
-        array = array_of(element);
-    }
-    let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
-    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM]) && element.is_none() {
-        let message = "could not determine polymorphic type because input has type unknown";
-        return Err(mismatch(message.to_owned()).placeless());
-    }
-    let mut compatible_element = None;
-    if uses(&[Oid::ANYCOMPATIBLE, Oid::ANYCOMPATIBLEARRAY, ANYCOMPATIBLENONARRAY]) {
-        let common = common_type(&compatible, "anycompatible", names)?.oid;
-        // Of one category is not yet of one type (verify_common_type).
-        if compatible.iter().any(|ty| !can_coerce(ty.oid, common, CastContext::Implicit)) {
-            let message = "arguments of anycompatible family cannot be cast to a common type";
-            return Err(mismatch(message.to_owned()));
-        }
-        compatible_element = Some(common);
-    }
-    let concrete = |oid: Oid| -> Result<Oid> {
-        let missing = || {
-            mismatch(format!(
-                "could not find array type for data type {}",
-                element.map_or_else(String::new, |element| names.type_name(element))
-            ))
-        };
-        Ok(match oid {
-            Oid::ANYELEMENT | Oid::ANYNONARRAY | Oid::ANYENUM => element.ok_or_else(missing)?,
-            Oid::ANYARRAY => array.ok_or_else(missing)?,
-            Oid::ANYCOMPATIBLE | ANYCOMPATIBLENONARRAY => compatible_element.ok_or_else(missing)?,
-            Oid::ANYCOMPATIBLEARRAY => compatible_element.and_then(array_of).ok_or_else(missing)?,
-            other => other,
-        })
-    };
-    let args = declared.iter().map(|&oid| concrete(oid)).collect::<Result<Vec<_>>>()?;
-    Ok((args, concrete(result)?))
 }
 
 /// 42846 as PostgreSQL words it.

@@ -6,6 +6,7 @@
 //! - [`constant`] what the meaning of a literal depends on
 //! - [`parameter`] parameters that have no type yet
 //! - [`coerce`] casts and common types
+//! - [`polymorphic`] types that stand for others
 //! - [`domain`] what values of a domain must meet
 //! - [`compare`] rows, lists, ANY and ALL, BETWEEN, DISTINCT FROM
 //! - [`case_operand`] the operand of a simple CASE
@@ -29,6 +30,7 @@ pub mod expr;
 pub(crate) mod json_subscript;
 pub mod literal;
 pub(crate) mod parameter;
+pub(crate) mod polymorphic;
 pub(crate) mod record;
 pub(crate) mod row_value;
 pub(crate) mod subquery;

@@ -13,7 +13,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::support_function::is_binary_coercible;
 use crate::bind::binder::Binder;
-use crate::bind::expression::coerce::resolve_polymorphic;
+use crate::bind::expression::polymorphic::resolve_polymorphic;
 use crate::bound::{Accumulator, BoundExpr, DefinedAggregate, ExprKind};
 
 impl Binder<'_, '_> {

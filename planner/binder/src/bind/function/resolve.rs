@@ -8,9 +8,8 @@ use archipel_sql::type_table::{BuiltIn, TypeNames, is_vector};
 use archipel_sql::types::{Oid, Type};
 
 use crate::bind::binder::Binder;
-use crate::bind::expression::coerce::{
-    can_coerce, category, is_polymorphic, is_preferred, resolve_polymorphic,
-};
+use crate::bind::expression::coerce::{can_coerce, category, is_polymorphic, is_preferred};
+use crate::bind::expression::polymorphic::resolve_polymorphic;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// What resolution found among several signatures.

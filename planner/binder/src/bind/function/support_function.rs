@@ -16,7 +16,8 @@ use super::argument::Argument;
 use super::overload::{Callee, Candidate, Slot};
 use super::resolve::{Choice, choose, type_list};
 use crate::bind::binder::{BindEnv, Binder};
-use crate::bind::expression::coerce::{is_composite, is_polymorphic, resolve_polymorphic};
+use crate::bind::expression::coerce::{is_composite, is_polymorphic};
+use crate::bind::expression::polymorphic::resolve_polymorphic;
 use crate::bound::{BoundExpr, ExprKind};
 
 /// A function that a definition names.
