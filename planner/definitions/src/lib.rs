@@ -51,11 +51,11 @@ pub use crate::relation::distribution::{DistributionCall, EvidentPlace, encoded_
 pub use crate::relation::sequence::definition as sequence_definition;
 use crate::relation::{distribution, index, policy, sequence, table, trigger, view};
 use crate::work::Work;
-pub use crate::work::change::require_user_table;
 pub use crate::work::plan::{
     Copies, DdlEnv, DdlPlan, FaultyKey, Implied, KeyFault, Validation, Written, WrittenPart,
 };
 pub use crate::work::rewrite::{Computed, ComputedValue, FieldWay, relabelled};
+pub use crate::work::user_table::require_user_table;
 use archipel_row as row;
 use row::table_def;
 

@@ -1,7 +1,7 @@
 //! Lists of settings that sessions begin with: of roles, of databases, of all (guc.c's arrays).
 
 use archipel_sql::ast::SettingChange;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError, SqlState};
 
 use crate::function::routine;
 use crate::work::Work;
@@ -15,6 +15,11 @@ pub(crate) fn change_list(
     let session = work.env.context.session;
     let (name, value) = match change {
         SettingChange::Set(set) => (&set.name, routine::setting_text(set, session)?),
+        // Of a list that there is, only what can be in it is taken (validate_option_array_item).
+        SettingChange::Reset(name) if !settings.is_empty() && !session.may_give_setting(name) => {
+            let message = format!("unrecognized configuration parameter \"{name}\"");
+            return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+        }
         SettingChange::Reset(name) => (name, None),
         SettingChange::ResetAll => {
             let superuser = work.env.system || work.authority().is_superuser();

@@ -524,10 +524,8 @@ fn add_column(
     let name = &column.name;
     if let Some(place) = heir.column_index(name) {
         if !same_type(&heir.columns[usize::from(place)], column) {
-            return Err(SqlError::new(
-                SqlState::DATATYPE_MISMATCH,
-                format!("child table \"{}\" has different type for column \"{name}\"", heir.name),
-            ));
+            let message = format!("child table \"{}\" has different type for column \"{name}\"", heir.name);
+            return Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message));
         }
         work.notice(format!("merging definition of column \"{name}\" for child \"{}\"", heir.name));
         return Ok(false);

@@ -4,6 +4,7 @@
 //! - [`plan`] what a definition is planned in, and what it changes
 //! - [`change`] changed tables on their way into it
 //! - `numbers`  what it draws for new objects
+//! - [`user_table`] which tables definitions may change
 //! - [`validation`] that rows which are there keep a constraint
 //! - [`rewrite`] values made for rows that are there
 //! - [`column_source`] where the columns of altered rows come from
@@ -13,6 +14,7 @@ pub(crate) mod column_source;
 mod numbers;
 pub(crate) mod plan;
 pub mod rewrite;
+pub(crate) mod user_table;
 pub(crate) mod validation;
 
 use std::sync::Arc;
@@ -36,9 +38,9 @@ use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::DEFINITION_PATH;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
-use change::require_user_table;
 use numbers::Draws;
 use plan::Gathered;
+use user_table::require_user_table;
 
 pub(crate) struct Work<'a> {
     pub env: &'a DdlEnv<'a>,

@@ -348,17 +348,18 @@ fn duplicate(
         keys.join(", ")
     );
     let written = is_written.then(|| written(table, &rows, read, &places, work));
-    Some(Validation {
-        // It is the owner who builds an index, whoever asks for it.
-        key: Some(FaultyKey {
-            columns: names,
-            fault: KeyFault::Duplicated,
-            hidden: work.hides_rows(table, work.catalog.owner(table.oid)),
-        }),
+    Some(Validation { written: written.into_iter().collect(), ..of_key(query, (table, name), names, work) })
+}
+
+/// What a query for the duplicates of a key means when it answers any.
+fn of_key(query: String, (table, name): (&Table, &str), columns: Vec<String>, work: &Work<'_>) -> Validation {
+    // It is the owner who builds an index, whoever asks for it.
+    let hidden = work.hides_rows(table, work.catalog.owner(table.oid));
+    Validation {
+        key: Some(FaultyKey { columns, fault: KeyFault::Duplicated, hidden }),
         search_path: Some(DEFINITION_PATH),
-        written: written.into_iter().collect(),
         ..Validation::new(query, of_constraint(DdlPlan::could_not_create(name), table, name))
-    })
+    }
 }
 
 /// The rows of a table have their parents among those of another.

@@ -144,8 +144,7 @@ impl Binder<'_, '_> {
     }
 
     fn coerce_type(&mut self, expr: BoundExpr, target: Type, context: Coercion) -> Result<Option<BoundExpr>> {
-        let from = expr.ty.oid;
-        let to = target.oid;
+        let (from, to) = (expr.ty.oid, target.oid);
         if from == to {
             return Ok(Some(expr));
         }
@@ -153,8 +152,8 @@ impl Binder<'_, '_> {
             return self.coerce_unknown(expr, target, context).map(Some);
         }
         // What fits stays of its own type (coerce_type).
-        let stays = is_polymorphic(to) && can_coerce(from, to, context);
-        if stays || (to == Oid::RECORD && is_composite(from)) {
+        if (is_polymorphic(to) && can_coerce(from, to, context)) || (to == Oid::RECORD && is_composite(from))
+        {
             return Ok(Some(expr));
         }
         if from == Oid::RECORD && is_composite(to) {
