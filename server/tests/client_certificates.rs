@@ -204,6 +204,8 @@ fn the_log_says_what_is_wrong_with_a_certificate_of_version_1() {
     let authority = authority();
     authority.issue_old("old", "/CN=old", 6);
     let mut server = start(&settings(&authority));
+    // Once it has answered it is told to stop, and not killed on its way up.
+    assert_eq!(administer(&server, "SELECT 1"), "1");
     assert_eq!(server.stop(), Some(0));
     let path = server.directory.path().join("log");
     let mut command = server.command(server.port);

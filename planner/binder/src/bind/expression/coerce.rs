@@ -152,8 +152,7 @@ impl Binder<'_, '_> {
             return self.coerce_unknown(expr, target, context).map(Some);
         }
         // What fits stays of its own type (coerce_type).
-        if (is_polymorphic(to) && can_coerce(from, to, context)) || (to == Oid::RECORD && is_composite(from))
-        {
+        if (to == Oid::RECORD && is_composite(from)) || fits_polymorphic(from, to, context) {
             return Ok(Some(expr));
         }
         if from == Oid::RECORD && is_composite(to) {
@@ -571,6 +570,11 @@ fn matched_type(types: &[Type], what: &str, names: &dyn TypeNames) -> Result<Typ
     // Of several types, a literal's unknown one among them, no modifier survives (exprTypmod,
     // select_common_typmod).
     Ok(Type::of(if common == Oid::UNKNOWN { Oid::TEXT } else { common }))
+}
+
+/// Whether a value of one type may stand for a type that stands for others.
+fn fits_polymorphic(from: Oid, to: Oid, context: Coercion) -> bool {
+    is_polymorphic(to) && can_coerce(from, to, context)
 }
 
 /// 42846 as PostgreSQL words it.
