@@ -504,27 +504,12 @@ pub(super) fn revoke_everything(role: Oid, work: &mut Work<'_>) -> Result<()> {
     let entries = entries.filter(|entry| entry.role != role && named(&entry.acl));
     let entries: Vec<DefaultAccess> = entries.map(|entry| DefaultAccess::clone(entry)).collect();
     for mut entry in entries {
-        take_all(&mut entry.acl, role, entry.role)?;
+        AclChange::take_all(&mut entry.acl, role, entry.role)?;
         let plain = if entry.schema.is_none() { entry.class.default_acl(entry.role) } else { Vec::new() };
         match entry.acl == plain {
             true => work.drop(ObjectKind::DefaultAccess, entry.oid),
             false => work.put(Object::DefaultAccess(entry)),
         }
-    }
-    Ok(())
-}
-
-fn take_all(acl: &mut Vec<AclItem>, role: Oid, owner: Oid) -> Result<()> {
-    while let Some(item) = acl.iter().find(|item| item.grantee == role).copied() {
-        let change = AclChange {
-            grantee: role,
-            grantor: item.grantor,
-            privileges: item.privileges | item.options,
-            grant_option: false,
-            revoke: true,
-            cascade: true,
-        };
-        change.apply(acl, owner)?;
     }
     Ok(())
 }

@@ -196,6 +196,25 @@ pub struct AclChange {
 }
 
 impl AclChange {
+    /// Takes all that a role was given, and what it passed on.
+    ///
+    /// # Errors
+    /// As [`AclChange::apply`].
+    pub fn take_all(acl: &mut Vec<AclItem>, role: Oid, owner: Oid) -> Result<()> {
+        while let Some(item) = acl.iter().find(|item| item.grantee == role).copied() {
+            let change = AclChange {
+                grantee: role,
+                grantor: item.grantor,
+                privileges: item.privileges | item.options,
+                grant_option: false,
+                revoke: true,
+                cascade: true,
+            };
+            change.apply(acl, owner)?;
+        }
+        Ok(())
+    }
+
     pub fn apply(&self, acl: &mut Vec<AclItem>, owner: Oid) -> Result<()> {
         if !self.revoke && self.grant_option && self.grantee != owner {
             self.check_circle(acl, owner)?;

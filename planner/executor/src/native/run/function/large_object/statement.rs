@@ -169,22 +169,6 @@ pub(super) fn comment(
     })
 }
 
-/// Takes all that a role was given, and what it passed on.
-fn take_all(acl: &mut Vec<AclItem>, role: Oid, owner: Oid) -> Result<()> {
-    while let Some(item) = acl.iter().find(|item| item.grantee == role).copied() {
-        let change = AclChange {
-            grantee: role,
-            grantor: item.grantor,
-            privileges: item.privileges | item.options,
-            grant_option: false,
-            revoke: true,
-            cascade: true,
-        };
-        change.apply(acl, owner)?;
-    }
-    Ok(())
-}
-
 /// REASSIGN OWNED to an heir, or DROP OWNED where it is 0.
 pub(super) fn of_roles(
     tables: &Tables,
@@ -226,7 +210,7 @@ fn of_one(
         (false, false) => Ok(()),
         (false, true) => {
             let mut acl = row.acl();
-            roles.iter().try_for_each(|role| take_all(&mut acl, *role, row.owner))?;
+            roles.iter().try_for_each(|role| AclChange::take_all(&mut acl, *role, row.owner))?;
             row.acl = Some(acl);
             tables.change(ctx, object, &row)
         }
