@@ -57,6 +57,14 @@ def as_postgres(command):
     return ["runuser", "-u", "postgres", "--", *command] if os.geteuid() == 0 else command
 
 
+def processor_s(process: int) -> float:
+    """What a process and its ended children have used of processors, in seconds."""
+    with open(f"/proc/{process}/stat", encoding="ascii") as stat:
+        # Behind the command's name, which may hold anything, utime is the twelfth.
+        ticks = stat.read().rpartition(")")[2].split()[11:15]
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+
 def memory_mb() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // (1 << 20)
 
@@ -66,7 +74,7 @@ class PostgreSql:
 
     name = "postgresql"
 
-    def __init__(self, directory: pathlib.Path, transport: Transport):
+    def __init__(self, directory: pathlib.Path, transport: Transport, settings=None):
         self.data = directory / "postgresql"
         self.port = free_port()
         self.url = transport.url(self.port)
@@ -84,6 +92,7 @@ class PostgreSql:
             "max_wal_size": "16GB",
             "checkpoint_timeout": "15min",
             "wal_buffers": "64MB",
+            **(settings or {}),
         }
         with open(self.data / "postgresql.auto.conf", "a", encoding="utf-8") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
@@ -99,6 +108,10 @@ class PostgreSql:
 
     def resident_mb(self):
         return None
+
+    def process_id(self):
+        with open(self.data / "postmaster.pid", encoding="ascii") as file:
+            return int(file.readline())
 
     def stop(self):
         self.control("stop", "-m", "immediate")
@@ -148,6 +161,9 @@ class Archipel:
                 if line.startswith("VmRSS:"):
                     return int(line.split()[1]) // 1024
         return None
+
+    def process_id(self):
+        return self.process.pid
 
     def recovery_s(self):
         """kill -9, start again, and the seconds until it answers."""
