@@ -3,67 +3,12 @@
 
 mod common;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::Server;
+use common::clients::{answer, client, connect, run, told, until};
+use common::{PATIENCE, Server};
 use futures::StreamExt;
-use tokio_postgres::{AsyncMessage, Client, Error, NoTls, SimpleQueryMessage};
-
-/// How long to wait for what must come, on however slow a machine.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-async fn connect(server: &Server, database: &str, user: &str) -> Result<Client, Error> {
-    let config = format!("host=127.0.0.1 port={} user={user} dbname={database}", server.port);
-    let (client, connection) = tokio_postgres::connect(&config, NoTls).await?;
-    tokio::spawn(connection);
-    Ok(client)
-}
-
-async fn client(server: &Server, database: &str) -> Client {
-    connect(server, database, "archipel").await.expect("the database takes sessions")
-}
-
-/// What a text answers: rows by semicolons and columns by slashes; or the code and the message of its error.
-async fn answer(client: &Client, text: &str) -> String {
-    let messages = match client.simple_query(text).await {
-        Ok(messages) => messages,
-        Err(error) => return told(&error),
-    };
-    let rows = messages.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => {
-            Some((0..row.len()).map(|at| row.get(at).unwrap_or("NULL")).collect::<Vec<_>>().join("/"))
-        }
-        _ => None,
-    });
-    rows.collect::<Vec<_>>().join(";")
-}
-
-fn told(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(error) => format!("{} {}", error.code().code(), error.message()),
-        None => format!("no answer: {error}"),
-    }
-}
-
-/// Runs statements that must succeed, each on its own.
-async fn run(client: &Client, texts: &[&str]) {
-    for text in texts {
-        assert_eq!(answer(client, text).await, "", "{text}");
-    }
-}
-
-/// Asks until it is so.
-async fn until(client: &Client, text: &str, wanted: &str) {
-    let begun = Instant::now();
-    loop {
-        let now = answer(client, text).await;
-        if now == wanted {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{text} answers {now}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
+use tokio_postgres::{AsyncMessage, NoTls};
 
 #[tokio::test]
 async fn one_text_means_what_it_says_in_each_database() {

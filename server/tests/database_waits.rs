@@ -6,63 +6,14 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use common::clients::{answer, client, run, told, until};
 use common::Server;
 use futures::SinkExt;
 use tokio::task::JoinHandle;
-use tokio_postgres::{Client, Error, NoTls, SimpleQueryMessage};
-
-/// How long to wait for what must come, on however slow a machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+use tokio_postgres::{Client, NoTls};
 
 /// Rows of a template that takes a while to be copied.
 const MANY_ROWS: u32 = 1_500_000;
-
-async fn client(server: &Server, database: &str) -> Client {
-    let config = format!("host=127.0.0.1 port={} user=archipel dbname={database}", server.port);
-    let (client, connection) = tokio_postgres::connect(&config, NoTls).await.expect("it takes sessions");
-    tokio::spawn(connection);
-    client
-}
-
-fn told(error: &Error) -> String {
-    match error.as_db_error() {
-        Some(error) => format!("{} {}", error.code().code(), error.message()),
-        None => format!("no answer: {error}"),
-    }
-}
-
-/// The first column of the rows, by semicolons; or the code and the message of the error.
-async fn answer(client: &Client, text: &str) -> String {
-    let messages = match client.simple_query(text).await {
-        Ok(messages) => messages,
-        Err(error) => return told(&error),
-    };
-    let rows = messages.iter().filter_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
-        _ => None,
-    });
-    rows.collect::<Vec<_>>().join(";")
-}
-
-/// Runs statements that must succeed, each on its own.
-async fn run(client: &Client, texts: &[&str]) {
-    for text in texts {
-        assert_eq!(answer(client, text).await, "", "{text}");
-    }
-}
-
-/// Asks until it is so.
-async fn until(client: &Client, text: &str, wanted: &str) {
-    let begun = Instant::now();
-    loop {
-        let now = answer(client, text).await;
-        if now == wanted {
-            return;
-        }
-        assert!(begun.elapsed() < PATIENCE, "{text} answers {now}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-}
 
 /// A statement on its way, and when it ended.
 async fn begun(server: &Server, database: &str, text: &'static str) -> JoinHandle<(String, Instant)> {

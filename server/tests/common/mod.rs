@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod certificates;
+pub mod clients;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +14,7 @@ use std::time::{Duration, Instant};
 pub type Messages = Vec<(u8, Vec<u8>)>;
 
 /// How long to wait for what must come, on however slow a machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A data directory, and the process that serves it.
 pub struct Server {
