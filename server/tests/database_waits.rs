@@ -6,8 +6,8 @@ mod common;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::clients::{answer, client, run, told, until};
 use common::Server;
+use common::clients::{answer, client, run, told, until};
 use futures::SinkExt;
 use tokio::task::JoinHandle;
 use tokio_postgres::{Client, NoTls};
