@@ -15,9 +15,11 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{SessionHost, Snapshot};
 use archipel_sql::interrupt;
+use archipel_sql::io::may_be;
 use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::row_places::KeyOf;
 use crate::session::host::{Host, PendingSetting};
 use crate::session::large_object::file;
 use crate::session::role_setting;
@@ -86,6 +88,8 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "archipel_catalog_version" => {
             Datum::Oid(Oid(host.database.catalog_xid(&host.server.transaction_ids) as u32))
         }
+        "archipel_row_place" => return row_place(host, args),
+        "archipel_place_key" => place_key(host, args),
         "xid_age" => match args {
             [Datum::Oid(id)] => Datum::Int4(host.server.transaction_ids.age(id.0)),
             _ => Datum::Null,
@@ -181,6 +185,25 @@ fn export_snapshot(host: &Host) -> String {
     let (name, kept) = host.server.exported.export(host.database.oid, snapshot);
     host.memory.transaction.keep_exported(kept);
     name
+}
+
+/// The place of a row whose key is no small integer.
+fn row_place(host: &Host, args: &[Datum]) -> Result<Datum> {
+    let [Datum::Oid(constraint), _, key @ ..] = args else { return Ok(Datum::Null) };
+    host.memory.transaction.keep_places(&host.server.row_places);
+    host.server.row_places.place(KeyOf { database: host.database.oid, constraint: *constraint }, key)
+}
+
+/// A column of the key of the row at a place, if it is still of the type that is asked for.
+fn place_key(host: &Host, args: &[Datum]) -> Datum {
+    let [Datum::Int8(place), Datum::Oid(constraint), _, _, Datum::Int4(column), Datum::Oid(ty)] = args else {
+        return Datum::Null;
+    };
+    let Ok(column) = usize::try_from(*column) else { return Datum::Null };
+    host.memory.transaction.keep_places(&host.server.row_places);
+    let of = KeyOf { database: host.database.oid, constraint: *constraint };
+    let value = host.server.row_places.key_column(of, *place, column);
+    if may_be(&value, *ty) { value } else { Datum::Null }
 }
 
 /// Which transactions are over: for one that reads a single snapshot, when it first asked.

@@ -35,6 +35,7 @@ use crate::front::{Arrival, Door, Doors, Front};
 use crate::http::token::Token;
 use crate::listen;
 use crate::listen::SocketAccess;
+use crate::row_places::RowPlaces;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::statement::planning_threads::PlanningThreads;
@@ -172,12 +173,14 @@ pub fn run(config: Config) -> Result<(), StartError> {
     let doors = Arc::new(doors);
     let analytics = Analytics::new(analytical_memory_bytes(&config))
         .map_err(|error| StartError::Other(error.message().to_owned()))?;
+    let start = engine.number_start();
     let server = Arc::new(Server {
         sessions: Sessions::new(
             config.integer("max_connections") as usize,
             config.integer("superuser_reserved_connections") as usize,
         ),
-        transaction_ids: TransactionIds::of_start(engine.number_start()),
+        transaction_ids: TransactionIds::of_start(start),
+        row_places: RowPlaces::of_start(start),
         exported: ExportedSnapshots::default(),
         engine: engine.clone(),
         databases: Databases::new(catalogs, numbers),

@@ -19,6 +19,8 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Snapshot;
 use parking_lot::Mutex;
 
+use crate::row_places::{PlacesInUse, RowPlaces};
+
 /// PostgreSQL's first ids are no transactions': invalid, bootstrap, frozen.
 const FIRST_NORMAL: i64 = 3;
 
@@ -137,6 +139,8 @@ struct Own {
     snapshot: Option<Snapshot>,
     /// What it has given to others to see.
     exported: Vec<Arc<archipel_engine::Snapshot>>,
+    /// Keeps the places of rows that it has asked for.
+    places: Option<PlacesInUse>,
 }
 
 impl OwnTransaction {
@@ -168,6 +172,13 @@ impl OwnTransaction {
         let mut own = self.own.lock();
         self.used.store(true, Ordering::Relaxed);
         own.exported.push(snapshot);
+    }
+
+    /// Keeps the places of rows that it asks for from now on until it is over.
+    pub fn keep_places(&self, places: &Arc<RowPlaces>) {
+        let mut own = self.own.lock();
+        self.used.store(true, Ordering::Relaxed);
+        own.places.get_or_insert_with(|| places.in_use());
     }
 
     /// The transaction is over.

@@ -19,6 +19,7 @@ use crate::database::Databases;
 use crate::front::Doors;
 use crate::http::token::Token;
 use crate::replies::Durability;
+use crate::row_places::RowPlaces;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::settings::value::Value;
@@ -37,6 +38,7 @@ pub struct Server {
     pub databases: Databases,
     pub sessions: Arc<Sessions>,
     pub transaction_ids: Arc<TransactionIds>,
+    pub row_places: Arc<RowPlaces>,
     pub exported: ExportedSnapshots,
     pub doors: Arc<Doors>,
     pub started: Instant,

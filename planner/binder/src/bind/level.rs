@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{ROW_PLACE, Table, TableKind};
-use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::catalog::Table;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::TableAlias;
 use sqlparser::tokenizer::Span;
@@ -129,19 +127,9 @@ impl Relation {
         Relation::new(name, columns)
     }
 
-    /// The number of the table that all its rows are in, if they are one's.
-    pub(super) fn table_number(&self) -> Option<FoundColumn> {
-        let table = self.table.as_ref()?;
-        if !matches!(table.kind, TableKind::Table | TableKind::System) {
-            return None;
-        }
-        let expr = BoundExpr::constant(Datum::Oid(table.oid), Type::OID);
-        Some(FoundColumn { expr, source: None })
-    }
-
     /// Whether its rows are those of several tables: the table's own, and those of its heirs or
     /// partitions.
-    fn reads_family(&self) -> bool {
+    pub(super) fn reads_family(&self) -> bool {
         self.columns.iter().any(|column| column.hidden && column.name == TABLE_NUMBER)
     }
 
@@ -149,29 +137,6 @@ impl Relation {
     /// are its partitions' too; those of a table with heirs are its own alone.
     pub(crate) fn reads_heirs(&self) -> bool {
         self.reads_family() && self.table.as_ref().is_some_and(|table| !table.is_partitioned())
-    }
-
-    /// Whether its rows have places that can be asked for: their numbers. What has a primary key is
-    /// kept by that and has no other place.
-    pub(super) fn has_row_places(&self) -> Result<bool> {
-        let Some(table) = self.table.as_ref().filter(|table| table.kind == TableKind::Table) else {
-            return Ok(false);
-        };
-        if self.reads_family() {
-            return Err(SqlError::unsupported(format_args!(
-                "{ROW_PLACE} of a table with heirs or partitions"
-            )));
-        }
-        if !table.has_hidden_id() {
-            return Err(SqlError::unsupported(format_args!("{ROW_PLACE} of a table with a primary key"))
-                .with_hint("Its key tells a row from the others."));
-        }
-        Ok(true)
-    }
-
-    /// Whether its rows have what PostgreSQL keeps in their heads: those of views and queries have not.
-    pub(super) fn has_row_heads(&self) -> bool {
-        self.table.as_ref().is_some_and(|table| matches!(table.kind, TableKind::Table | TableKind::System))
     }
 
     /// Moves the relation to the right: its row follows one of `offset` columns.

@@ -4,8 +4,8 @@
 //! again: which column, which overload, which casts, which output name.
 //!
 //! - [`binder`]  the state of binding; [`clause`] where an expression stands
-//! - [`level`]   what is in scope; [`scope`] how a name finds it; [`undefined`] what is said of
-//!   names that find nothing
+//! - [`level`]   what is in scope; [`scope`] how a name finds it; [`system_column`] what those of no
+//!   column may mean; [`undefined`] what is said of names that find nothing
 //! - [`query`]   whole queries, SELECT, GROUP BY, WITH
 //! - [`from`]    tables, subqueries, functions, views and joins: the row a query reads; row locks
 //! - [`expression`] scalar expressions, casts, domains
@@ -43,6 +43,7 @@ pub(crate) mod row_security;
 pub mod scope;
 pub(crate) mod span;
 pub mod stored_expression;
+pub(crate) mod system_column;
 pub(crate) mod undefined;
 pub mod visit;
 
@@ -50,7 +51,6 @@ pub mod visit;
 mod tests;
 
 use archipel_sql::ast;
-use archipel_sql::catalog::ROW_PLACE;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::{Oid, Type};
 
@@ -90,19 +90,16 @@ pub fn bind_statement(statement: &ast::Statement, env: &mut BindEnv<'_>) -> Resu
     })
 }
 
-/// Binds; and once more with the numbers of rows beside their columns if it failed for want of those.
+/// Binds; and once more with the numbers of rows beside their columns if those were missed, whatever else the name
+/// was found to mean without them.
 fn with_numbers_if_asked<T>(
     env: &mut BindEnv<'_>,
     bind: impl Fn(&mut Binder<'_, '_>) -> Result<T>,
 ) -> Result<T> {
     let mut binder = Binder::new(env);
     let bound = bind(&mut binder);
-    if bound.is_ok() || binder.row_numbers != RowNumbers::Missed {
+    if binder.row_numbers != RowNumbers::Missed {
         return bound;
-    }
-    // What a definition keeps outlives the numbers: a table may get a primary key.
-    if binder.env.is_kept {
-        return Err(SqlError::unsupported(format_args!("{ROW_PLACE} in a definition")));
     }
     let mut binder = Binder::new(env);
     binder.row_numbers = RowNumbers::BehindColumns;

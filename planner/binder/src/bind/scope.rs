@@ -4,17 +4,13 @@
 //! bound (depth 0), the next for the row one nesting out, and so on. A query's FROM row is one
 //! level; so is the left side of a join while a lateral right side is bound.
 
-use archipel_sql::catalog::{ROW_PLACE, TableKind};
-use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::ResolvedFunction;
-use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
 use super::binder::Binder;
-use super::level::{FoundColumn, LevelKind, Reference, Relation, TABLE_NUMBER};
+use super::level::{FoundColumn, LevelKind, Reference, Relation};
 use super::visit::raise_depth;
-use crate::bound::{BoundExpr, ExprKind};
+use crate::bound::ExprKind;
 
 /// Columns of a row that is not there yet: calls found inside expressions, which operators
 /// between the FROM row and the SELECT list will compute. Real rows stay below the first of these.
@@ -23,11 +19,6 @@ pub const GROUPING_BASE: u16 = 0x9000;
 pub const WINDOW_BASE: u16 = 0xA000;
 pub const SET_BASE: u16 = 0xB000;
 pub const COLUMNS_MAX: usize = 0x7FFF;
-
-/// System columns that tell who wrote a row and who has deleted it.
-const ROW_HEAD: [&str; 4] = [ROW_VERSION, "xmax", "cmin", "cmax"];
-/// The one of them that applications take for the version of a row.
-const ROW_VERSION: &str = "xmin";
 
 /// Entries of a target list or a row (PostgreSQL's MaxTupleAttributeNumber).
 pub const TARGETS_MAX: usize = 1664;
@@ -67,52 +58,30 @@ impl Binder<'_, '_> {
             if self.levels[place].hidden {
                 continue;
             }
-            let mut found: Option<(usize, usize)> = None;
+            let mut found: Option<(usize, Option<usize>)> = None;
             for (r, relation) in self.levels[place].relations.iter().enumerate() {
                 if !relation.unqualified {
                     continue;
                 }
-                for (c, column) in relation.columns.iter().enumerate() {
-                    if column.name == name {
-                        if found.is_some() {
-                            return Err(ambiguous(name).at(self.position(span)));
-                        }
-                        found = Some((r, c));
+                let columns = relation.columns.iter().enumerate();
+                let mut own =
+                    columns.filter(|(_, column)| column.name == name).map(|(c, _)| Some(c)).peekable();
+                let system = (own.peek().is_none() && relation.has_system_column(name)).then_some(None);
+                for column in own.chain(system) {
+                    if found.is_some() {
+                        return Err(ambiguous(name).at(self.position(span)));
                     }
+                    found = Some((r, column));
                 }
             }
-            if let Some((relation, column)) = found {
-                self.require_reachable(place, relation, span)?;
-                return Ok(Some(self.reference(place, relation, column, span)));
-            }
-            if name == TABLE_NUMBER {
-                let relations = self.levels[place].relations.iter().filter(|relation| relation.unqualified);
-                let mut numbers = relations.filter_map(Relation::table_number);
-                match (numbers.next(), numbers.next()) {
-                    (Some(number), None) => return Ok(Some(number)),
-                    (Some(_), Some(_)) => return Err(ambiguous(name).at(self.position(span))),
-                    (None, _) => {}
-                }
-            }
-            if ROW_HEAD.contains(&name) {
-                let relations = self.levels[place].relations.iter().enumerate();
-                let mut known = relations.filter(|(_, one)| one.unqualified && one.has_row_heads());
-                match (known.next().map(|(r, _)| r), known.next().is_some()) {
-                    (Some(relation), false) => {
-                        self.require_reachable(place, relation, span)?;
-                        return self.row_head(place, relation, name, span).map(Some);
+            let Some((relation, column)) = found else { continue };
+            self.require_reachable(place, relation, span)?;
+            match column {
+                Some(column) => return Ok(Some(self.reference(place, relation, column, span))),
+                None => {
+                    if let Some(found) = self.system_column((place, relation), name, span)? {
+                        return Ok(Some(found));
                     }
-                    (Some(_), true) => return Err(ambiguous(name).at(self.position(span))),
-                    (None, _) => {}
-                }
-            }
-            if name == ROW_PLACE {
-                let level = &self.levels[place];
-                let mut relations = level.relations.iter().filter(|relation| relation.unqualified);
-                if relations
-                    .try_fold(false, |asks, relation| relation.has_row_places().map(|has| asks || has))?
-                {
-                    self.row_numbers.ask();
                 }
             }
         }
@@ -189,49 +158,12 @@ impl Binder<'_, '_> {
             .filter(|(_, column)| column.name == name)
             .map(|(c, _)| c);
         let Some(column) = places.next() else {
-            let known = &self.levels[place].relations[relation];
-            if ROW_HEAD.contains(&name) && known.has_row_heads() {
-                return self.row_head(place, relation, name, span).map(Some);
-            }
-            if name == ROW_PLACE && known.has_row_places()? {
-                self.row_numbers.ask();
-            }
-            return Ok(if name == TABLE_NUMBER { known.table_number() } else { None });
+            return self.system_column((place, relation), name, span);
         };
         if places.next().is_some() {
             return Err(ambiguous(name).at(self.position(span)));
         }
         Ok(Some(self.reference(place, relation, column, span)))
-    }
-
-    /// What stands for a system column that tells who wrote a row: rows carry no transaction ids. The
-    /// system's relations change with the catalog. A table's row has a number that changes with what is in
-    /// it, which is what `xmin` is compared for. Nobody has deleted a row that a query sees, and commands
-    /// are not counted: the others are zero.
-    fn row_head(&mut self, place: usize, relation: usize, name: &str, span: Span) -> Result<FoundColumn> {
-        let known = &self.levels[place].relations[relation];
-        let of_system = known.table.as_ref().is_some_and(|table| table.kind == TableKind::System);
-        let version = name == ROW_VERSION;
-        if self.env.is_kept {
-            return Err(SqlError::unsupported(format_args!("{name} in a definition")).at(self.position(span)));
-        }
-        if !version {
-            let ty = Type::of(if name == "xmax" { Oid::XID } else { Oid::CID });
-            return Ok(FoundColumn { expr: BoundExpr::constant(Datum::Oid(Oid(0)), ty), source: None });
-        }
-        let (function, args) = if of_system {
-            ("archipel_catalog_version", Vec::new())
-        } else {
-            let shown: Vec<usize> = (0..known.columns.len()).filter(|c| !known.columns[*c].hidden).collect();
-            let values = shown.into_iter().map(|column| self.reference(place, relation, column, span).expr);
-            ("archipel_row_version", values.collect())
-        };
-        let [function, ..] = archipel_sql::function::lookup_functions(function) else {
-            return Err(SqlError::internal("rows have no versions"));
-        };
-        let ty = Type::of(Oid::XID);
-        let function = ResolvedFunction { function, result: ty };
-        Ok(FoundColumn { expr: BoundExpr::new(ExprKind::Call { function, args }, ty), source: None })
     }
 
     /// Refers to a column of a level from here.

@@ -89,6 +89,10 @@ pub enum Intrinsic {
     TypeOf,
     HashPartition,
 
+    /// What stands for the place of a row (`ctid`), and for its version (`xmin`).
+    RowPlace,
+    RowVersion,
+
     NextValue,
     SetValue,
     CurrentValue,
@@ -322,6 +326,8 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("textoctetlen", Intrinsic::TextBytes),
     ("ascii", Intrinsic::FirstCode),
     ("textpos", Intrinsic::TextPosition),
+    ("archipel_row_place", Intrinsic::RowPlace),
+    ("archipel_row_version", Intrinsic::RowVersion),
     ("array_length", Intrinsic::ArrayLength),
     ("array_lower", Intrinsic::ArrayLower),
     ("array_upper", Intrinsic::ArrayUpper),

@@ -46,6 +46,7 @@ pub use pattern_match::pattern::{like, regular_expression};
 pub use pattern_match::regex_search::Pattern;
 pub use system_info::extra_checks::{CheckLevel, ExtraCheck, ExtraChecks};
 pub use system_info::reference::is_no_type_name;
+pub use system_info::row_place::{PLACE_NUMBERS, drawn_number, drawn_place, is_place_integer};
 pub use system_info::session::VERSION_TEXT;
 pub use system_info::tid::{parse_tid, show_tid, tid_place, tid_value};
 pub use text::string::quote_literal;

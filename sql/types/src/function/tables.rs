@@ -7,7 +7,7 @@ use super::json::jsonpath;
 use super::number::{decimal, float, integer, number_format, series, transition};
 use super::pattern_match::{pattern, regexp};
 use super::signature::{Eval, SetEval, SetPage};
-use super::system_info::{identifier, lsn, policy_check, reference, session, snapshot};
+use super::system_info::{identifier, lsn, policy_check, reference, row_place, session, snapshot};
 use super::text::{normalize, string};
 use super::{comparison, convert, datetime, enum_label, intrinsic, json, point, variadic};
 
@@ -57,6 +57,7 @@ pub(super) const SCALAR_TABLES: &[ScalarTable] = &[
     point::FUNCTIONS,
     snapshot::FUNCTIONS,
     policy_check::FUNCTIONS,
+    row_place::FUNCTIONS,
     identifier::FUNCTIONS,
     normalize::FUNCTIONS,
     crypto::FUNCTIONS,

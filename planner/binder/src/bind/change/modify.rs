@@ -550,7 +550,8 @@ impl Binder<'_, '_> {
         {
             return Err(SqlError::unsupported("WHERE CURRENT OF"));
         }
-        self.where_clause(selection).map(disjunction::simplified)
+        let condition = self.where_clause(selection)?;
+        self.by_keys(condition).map(disjunction::simplified)
     }
 
     /// For a view: its rows in front of those beside it, filtered. A table's are found by the change

@@ -13,7 +13,7 @@ use archipel_sql::catalog::{
     ViewReference,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::FunctionContext;
+use archipel_sql::function::{FunctionContext, Intrinsic};
 use archipel_sql::system::Changeable;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor};
@@ -23,7 +23,7 @@ use crate::bind::from::barrier::{all_of, in_turn};
 use crate::bind::from::{row_number, table_number};
 use crate::bind::level::{Relation, ScopeColumn};
 use crate::bind::name::{object_name_parts, own_rows, schema_and_name};
-use crate::bind::visit::{raise_depth, visit_expr_mut};
+use crate::bind::visit::{raise_depth, visit_expr, visit_expr_mut};
 use crate::bound::*;
 use crate::partition::Family;
 
@@ -231,7 +231,10 @@ impl ViewTarget {
                     self.view.columns[place].name, self.view.name
                 ),
             )
-            .with_detail("View columns that are not columns of their base relation are not updatable.")
+            .with_detail(match is_system_column(&self.columns[place]) {
+                true => "View columns that refer to system columns are not updatable.",
+                false => "View columns that are not columns of their base relation are not updatable.",
+            })
         })
     }
 }
@@ -241,6 +244,12 @@ fn plain_column(expr: &BoundExpr) -> Option<u16> {
         ExprKind::Column { depth: 0, index } => Some(*index),
         _ => None,
     }
+}
+
+/// Whether a column of a view is a system column of the table below, as far as that can be told.
+fn is_system_column(expr: &BoundExpr) -> bool {
+    let made = [Intrinsic::RowPlace, Intrinsic::RowVersion];
+    matches!(&expr.kind, ExprKind::Call { function, .. } if made.iter().any(|one| function.function.is(*one)))
 }
 
 /// The table below a view.
@@ -262,17 +271,34 @@ struct Simple {
     filters: Vec<BoundExpr>,
 }
 
+impl Simple {
+    /// Whether it reads the numbers of rows, which stand behind the columns of a table alone.
+    fn reads_numbers(&self) -> bool {
+        let width = self.table.columns.len();
+        let mut found = false;
+        for expr in self.columns.iter().chain(&self.filters).filter(|_| self.family.is_none()) {
+            visit_expr(expr, 0, &mut |part, nesting| {
+                found |= matches!(part.kind, ExprKind::Column { depth, index }
+                    if depth == nesting && usize::from(index) >= width);
+                !found
+            });
+        }
+        found
+    }
+}
+
 /// A plan as choices of columns and rows of one table; `None` if it is more.
 fn simple(rel: &Rel) -> Option<Simple> {
     match rel {
         Rel::Scan { table, lock: None, .. } if table.kind == TableKind::Table => {
+            let table = table.without_numbers().map_or_else(|| table.clone(), TableRef::new);
             let columns = table
                 .columns
                 .iter()
                 .enumerate()
                 .map(|(at, column)| BoundExpr::column(at, column.ty))
                 .collect();
-            Some(Simple { table: table.clone(), family: None, columns, filters: Vec::new() })
+            Some(Simple { table, family: None, columns, filters: Vec::new() })
         }
         Rel::Family { family, lock: None, .. } => {
             let table = family.root.clone();
@@ -413,6 +439,12 @@ impl Binder<'_, '_> {
         let Some(simple) = simple(&bound.rel) else {
             return Err(refused(of_other_rel(&bound.rel)));
         };
+        if simple.reads_numbers() {
+            return Err(SqlError::unsupported(format_args!(
+                "changing view \"{}\", which shows the ctid of a table without a primary key",
+                view.name
+            )));
+        }
         let fixed = !simple.columns.iter().any(|column| plain_column(column).is_some());
         if fixed && change != Change::Delete {
             return Err(refused("Views that have no updatable columns are not automatically updatable."));

@@ -1,6 +1,6 @@
 //! FROM clauses: tables with the names that they and their columns have now, and joins.
 
-use archipel_sql::catalog::Column;
+use archipel_sql::catalog::{Column, SYSTEM_COLUMNS};
 use archipel_sql::parser::using_alias;
 use sqlparser::ast::{
     Join, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
@@ -9,6 +9,7 @@ use sqlparser::ast::{
 use super::name::CurrentName;
 use super::query::{ITEM, Page};
 use super::*;
+use crate::bind::level::Relation;
 use crate::bind::name::{own_rows, schema_and_name};
 
 impl Deparser<'_, '_> {
@@ -115,6 +116,38 @@ impl Deparser<'_, '_> {
     pub(super) fn qualified(&self, bound: &BoundExpr) -> Option<String> {
         let (relation, column) = self.named_now(bound)?;
         Some(format!("{}.{}", self.identifier(&relation), self.identifier(&column)))
+    }
+
+    /// What a relation is called of which a name is a system column, and that.
+    pub(super) fn system_column(&self, expr: &Expr) -> Option<(String, String)> {
+        let (of, name) = match expr {
+            Expr::Identifier(name) => (None, ident_name(name)),
+            Expr::CompoundIdentifier(parts) => match &parts[..] {
+                [relation, name] => (Some(ident_name(relation)), ident_name(name)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        if !SYSTEM_COLUMNS.contains(&name.as_str()) {
+            return None;
+        }
+        for (depth, level) in self.binder.levels.iter().rev().enumerate() {
+            let is_named = |relation: &&Relation| match &of {
+                Some(of) => relation.qualified && relation.name.as_ref() == Some(of),
+                None => relation.unqualified,
+            };
+            let has_it = |relation: &&Relation| {
+                let mut columns = relation.columns.iter();
+                relation.has_system_column(&name)
+                    || columns.any(|column| column.hidden && column.name == name)
+            };
+            let Some(relation) = level.relations.iter().filter(is_named).find(has_it) else { continue };
+            let bound = relation.name.as_ref()?;
+            let names = self.current.iter().rev().nth(depth);
+            let now = names.and_then(|names| names.iter().find(|known| known.bound == *bound));
+            return Some((now.map_or(bound, |now| &now.shown).clone(), name));
+        }
+        None
     }
 
     /// A column, or what else a name is bound to.

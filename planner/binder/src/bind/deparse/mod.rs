@@ -31,7 +31,7 @@ use sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, Value,
 };
 
-use super::binder::{BindEnv, Binder};
+use super::binder::{BindEnv, Binder, RowNumbers};
 use super::clause::Clause;
 use super::level::{Level, LevelKind};
 use super::name::{ident_name, object_name_parts};
@@ -166,11 +166,13 @@ fn is_simple(kind: &Kind, around: &Around<'_>) -> bool {
 
 impl<'b, 'e> Deparser<'b, 'e> {
     fn new(
-        binder: Binder<'b, 'e>,
+        mut binder: Binder<'b, 'e>,
         clause: Clause,
         catalog: &'b Catalog,
         search_path: &'b [String],
     ) -> Deparser<'b, 'e> {
+        // Names of places are shown, whoever has them.
+        binder.row_numbers = RowNumbers::BehindColumns;
         Deparser {
             binder,
             clause,
@@ -309,6 +311,12 @@ impl<'b, 'e> Deparser<'b, 'e> {
 
     /// An expression as it is by itself.
     fn natural(&mut self, expr: &Expr, bound: &BoundExpr) -> Option<Piece> {
+        if let Some((relation, column)) = self.system_column(expr) {
+            return Some(Piece::simple(match self.names_relations {
+                true => format!("{}.{column}", self.identifier(&relation)),
+                false => column,
+            }));
+        }
         match expr {
             Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::QualifiedWildcard(..)
                 if is_whole_row(bound) =>

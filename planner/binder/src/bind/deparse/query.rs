@@ -420,6 +420,10 @@ impl Deparser<'_, '_> {
         if bound.ty.oid == Oid::UNKNOWN {
             bound = self.binder.coerce(bound, Type::of(literal.oid), CastContext::Implicit).ok()??;
         }
+        if let Some((relation, column)) = self.system_column(unnest(expr)) {
+            let text = format!("{}.{column}", self.identifier(&relation));
+            return Some(Shown { text, column: Some(column), name, composed: false });
+        }
         let is_column = matches!(bound.kind, ExprKind::Column { index, .. } if index < AGGREGATE_BASE);
         // A column behind COLLATE is an expression.
         let is_column = is_column && !matches!(unnest(expr), Expr::Collate { .. });

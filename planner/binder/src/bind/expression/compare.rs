@@ -65,14 +65,14 @@ pub(crate) fn reads_row(expr: &BoundExpr) -> bool {
     found
 }
 
-fn all_of(mut list: Vec<BoundExpr>) -> BoundExpr {
+pub(crate) fn all_of(mut list: Vec<BoundExpr>) -> BoundExpr {
     match list.len() {
         1 => list.swap_remove(0),
         _ => BoundExpr::new(ExprKind::And(list), Type::BOOL),
     }
 }
 
-fn any_of(mut list: Vec<BoundExpr>) -> BoundExpr {
+pub(crate) fn any_of(mut list: Vec<BoundExpr>) -> BoundExpr {
     match list.len() {
         1 => list.swap_remove(0),
         _ => BoundExpr::new(ExprKind::Or(list), Type::BOOL),

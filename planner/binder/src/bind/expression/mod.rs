@@ -15,6 +15,7 @@
 //! - [`coordinate`] subscripts of points and names
 //! - [`json_subscript`] subscripts of jsonb
 //! - [`disjunction`] conditions with OR, as they are best served
+//! - [`row_place`] conditions on places of rows, led back to their keys
 //! - [`volatility`] what may change by itself
 //! - [`subquery`] whether there is a query in an expression
 
@@ -32,6 +33,7 @@ pub mod literal;
 pub(crate) mod parameter;
 pub(crate) mod polymorphic;
 pub(crate) mod record;
+pub(crate) mod row_place;
 pub(crate) mod row_value;
 pub(crate) mod subquery;
 pub(crate) mod volatility;

@@ -95,7 +95,8 @@ impl Binder<'_, '_> {
                 ));
             }
             JoinConstraint::On(expr) => {
-                let on = simplified_over(self.join_condition(expr, &relations)?, &tables);
+                let on = self.join_condition(expr, &relations)?;
+                let on = simplified_over(self.by_keys(on)?, &tables);
                 return Ok((join_of(Some(on)), outer(relations)));
             }
             JoinConstraint::Using(columns) => columns.iter().map(using_name).collect::<Result<_>>()?,

@@ -50,8 +50,10 @@ impl Binder<'_, '_> {
         let mut binder = Binder::new(&mut env);
         binder.nesting = self.nesting;
         binder.cte_count = self.cte_count;
-        let bound = binder.query_with_locks(&query, locks)?;
-        self.cte_count = binder.cte_count;
+        binder.row_numbers = self.row_numbers;
+        let bound = binder.query_with_locks(&query, locks);
+        (self.cte_count, self.row_numbers) = (binder.cte_count, binder.row_numbers);
+        let bound = bound?;
         self.env.session_dependent |= env.session_dependent;
         let needed = std::mem::take(&mut env.required);
         self.env.need_of(needed);

@@ -412,7 +412,8 @@ impl Binder<'_, '_> {
         options: Options<'_>,
         locked: bool,
     ) -> Result<BoundQuery> {
-        let filter = parts.filter.take().map(|filter| simplified_over(filter, &widths(&rel)));
+        let filter = parts.filter.take().map(|filter| self.by_keys(filter)).transpose()?;
+        let filter = filter.map(|filter| simplified_over(filter, &widths(&rel)));
         let mut rel = filtered(with_comparisons(rel, filter.as_ref()), filter);
         let mut windows = std::mem::take(&mut level.windows);
         let mut sets = std::mem::take(&mut level.sets);

@@ -21,4 +21,13 @@ impl Table {
         table.primary_key = Some(key);
         Some(table)
     }
+
+    /// The table that [`Table::with_numbers`] was asked of; `None` for one that it did not make.
+    pub fn without_numbers(&self) -> Option<Table> {
+        self.columns.last().filter(|column| column.name == ROW_PLACE)?;
+        let mut table = self.clone();
+        table.columns.pop();
+        table.primary_key = None;
+        Some(table)
+    }
 }

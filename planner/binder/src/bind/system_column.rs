@@ -1,0 +1,166 @@
+//! System columns: what their names mean of a row (chapter 5.5). Rows have no heads here, so each is made of
+//! what a row is:
+//!
+//! - `tableoid` is the table's number, for rows of several tables a column of the scan;
+//! - `ctid` stands for the row's key ([`Binder::row_place`]), or is the number of a row that has none;
+//! - `xmin` is a number that changes with what is in the row, which is what it is compared for;
+//! - `xmax`, `cmin` and `cmax` are zero: nobody has deleted a row that a query sees, and commands are not counted.
+//!   INSERT tells by a column of its own which rows ON CONFLICT has changed (`xmax`).
+
+use archipel_sql::catalog::{KeyConstraint, Relation as Object};
+use archipel_sql::catalog::{ROW_PLACE, SYSTEM_COLUMNS, TableKind, TableRef};
+use archipel_sql::datum::Datum;
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::function::{ResolvedFunction, ScalarFunction, is_place_integer, lookup_functions};
+use archipel_sql::types::{Oid, Type};
+use sqlparser::tokenizer::Span;
+
+use super::binder::Binder;
+use super::level::{FoundColumn, Relation, TABLE_NUMBER};
+use crate::bound::{BoundExpr, ExprKind};
+
+/// The one that applications take for the version of a row.
+const ROW_VERSION: &str = "xmin";
+
+impl Relation {
+    /// Whether its rows have a system column that is none of its columns: those of views and queries have none,
+    /// and the system's relations no places.
+    pub(super) fn has_system_column(&self, name: &str) -> bool {
+        if !SYSTEM_COLUMNS.contains(&name) {
+            return false;
+        }
+        match self.table.as_ref().map(|table| table.kind) {
+            Some(TableKind::Table) => true,
+            Some(TableKind::System) => name != ROW_PLACE,
+            _ => false,
+        }
+    }
+}
+
+/// A function of our own.
+fn own_function(name: &str) -> Result<&'static ScalarFunction> {
+    let [function, ..] = lookup_functions(name) else {
+        return Err(SqlError::internal(format!("there is no function {name}")));
+    };
+    Ok(function)
+}
+
+/// A call of a function of our own.
+pub(super) fn own_call(name: &str, args: Vec<BoundExpr>, ty: Type) -> Result<BoundExpr> {
+    let function = ResolvedFunction { function: own_function(name)?, result: ty };
+    Ok(BoundExpr::new(ExprKind::Call { function, args }, ty))
+}
+
+impl Binder<'_, '_> {
+    /// What a system column of a relation means that is none of its columns; `None` if it has none of this name,
+    /// or none yet: then the statement is bound again.
+    pub(super) fn system_column(
+        &mut self,
+        (place, relation): (usize, usize),
+        name: &str,
+        span: Span,
+    ) -> Result<Option<FoundColumn>> {
+        let known = &self.levels[place].relations[relation];
+        if !known.has_system_column(name) {
+            return Ok(None);
+        }
+        let Some(table) = known.table.clone() else { return Ok(None) };
+        let zero = |ty: Oid| BoundExpr::constant(Datum::Oid(Oid(0)), Type::of(ty));
+        let expr = match name {
+            TABLE_NUMBER => BoundExpr::constant(Datum::Oid(table.oid), Type::OID),
+            ROW_VERSION => self.row_version((place, relation), &table, span)?,
+            ROW_PLACE => match self.row_place((place, relation), &table, span)? {
+                Some(expr) => expr,
+                None => return Ok(None),
+            },
+            "xmax" => zero(Oid::XID),
+            _ => zero(Oid::CID),
+        };
+        Ok(Some(FoundColumn { expr, source: None }))
+    }
+
+    /// A number that changes with what is in a row. The system's relations change with the catalog.
+    fn row_version(
+        &mut self,
+        (place, relation): (usize, usize),
+        table: &TableRef,
+        span: Span,
+    ) -> Result<BoundExpr> {
+        let ty = Type::of(Oid::XID);
+        if table.kind == TableKind::System {
+            return own_call("archipel_catalog_version", Vec::new(), ty);
+        }
+        let columns = &self.levels[place].relations[relation].columns;
+        let shown: Vec<usize> = (0..columns.len()).filter(|column| !columns[*column].hidden).collect();
+        let values = self.read_for((place, relation), &shown, ROW_VERSION, span);
+        own_call("archipel_row_version", values, ty)
+    }
+
+    /// The place of a row that is kept by its key: a call of `archipel_row_place` over that, which conditions are
+    /// led back to the key by (`expression/row_place.rs`). `None` where rows have numbers instead, which
+    /// the statement does not read yet.
+    fn row_place(
+        &mut self,
+        (place, relation): (usize, usize),
+        table: &TableRef,
+        span: Span,
+    ) -> Result<Option<BoundExpr>> {
+        let known = &self.levels[place].relations[relation];
+        let of_all = table.primary_key.as_ref().filter(|_| !known.reads_heirs());
+        let Some(key) = of_all else {
+            if known.reads_family() {
+                let what = "ctid of a table whose rows are in others, without a primary key for all of them";
+                return Err(SqlError::unsupported(what).at(self.position(span)));
+            }
+            self.row_numbers.ask();
+            return Ok(None);
+        };
+        let columns: Vec<usize> = key.columns.iter().map(|column| usize::from(*column)).collect();
+        // To a stored query that is older than the column it is not there.
+        let is_there = |column: &usize| known.columns.get(*column).is_some_and(|column| !column.hidden);
+        if !columns.iter().all(is_there) {
+            return Err(SqlError::unsupported("ctid of a table whose key is younger than what is stored"));
+        }
+        let integers = columns.iter().all(|column| is_place_integer(table.columns[*column].ty.oid));
+        let constraint = self.topmost(key);
+        let mut args = vec![
+            BoundExpr::constant(Datum::Oid(constraint), Type::OID),
+            BoundExpr::constant(Datum::Bool(integers), Type::BOOL),
+        ];
+        args.extend(self.read_for((place, relation), &columns, ROW_PLACE, span));
+        own_call("archipel_row_place", args, Type::TID).map(Some)
+    }
+
+    /// The key of the partitioned table that a key is a part of: rows have one place, whoever reads them.
+    fn topmost(&self, key: &KeyConstraint) -> Oid {
+        let (mut oid, mut parent) = (key.oid, key.parent);
+        while let Some(above) = parent {
+            oid = above;
+            parent = match self.env.catalog.relation_by_oid(above) {
+                Some(Object::PrimaryKey(table)) => table.primary_key.as_ref().and_then(|key| key.parent),
+                _ => None,
+            };
+        }
+        oid
+    }
+
+    /// Columns of a relation that a system column is made of; messages are about that.
+    fn read_for(
+        &mut self,
+        (place, relation): (usize, usize),
+        columns: &[usize],
+        name: &str,
+        span: Span,
+    ) -> Vec<BoundExpr> {
+        let before = self.levels[place].references.len();
+        let read = |column: &usize| self.reference(place, relation, *column, span).expr;
+        let values = columns.iter().map(read).collect();
+        let level = &mut self.levels[place];
+        let table = level.relations[relation].name.as_ref();
+        let shown = table.map_or_else(|| name.to_owned(), |table| format!("{table}.{name}"));
+        for reference in level.references.iter_mut().skip(before) {
+            reference.name.clone_from(&shown);
+        }
+        values
+    }
+}
