@@ -188,6 +188,7 @@ impl Session {
             Some(params) => params?,
             None => self.decode_apart(bind, prepared.params.clone()).await?,
         };
+        prepared.planned()?;
         let columns = self.columns_now(&prepared)?;
         // What answers no rows has no use for formats, however many there are.
         let formats = match &columns {

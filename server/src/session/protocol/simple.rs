@@ -178,6 +178,7 @@ impl Session {
             return Err(missing_parameter(&prepared.text, params.len()));
         }
         let formats = Formats::All { binary: self.fetches_binary(&prepared) };
+        prepared.planned()?;
         let (start, flushes) = (self.output.len(), self.flushes);
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
