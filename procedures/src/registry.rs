@@ -22,6 +22,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::parser::StringSyntax;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::{interrupt, stack};
 use parking_lot::RwLock;
@@ -53,6 +54,7 @@ struct Entry {
     path_of_calls: Option<Arc<[String]>>,
     in_pieces: bool,
     conflict: Conflict,
+    strings: StringSyntax,
     /// For whom it was compiled, if policies went into it.
     reader: Option<Reader>,
     program: Arc<Program>,
@@ -70,6 +72,7 @@ impl Entry {
     fn is_form_of(&self, routine: &Routine, environment: &Environment) -> bool {
         self.in_pieces == environment.in_pieces
             && self.conflict == environment.conflict
+            && self.strings == environment.strings
             && self.reader.is_none_or(|reader| reader == environment.reader())
             && self.search_path == environment.search_path
             && self.path_of_calls == environment.path_of_calls
@@ -116,6 +119,7 @@ struct TriggerEntry {
     validity: Validity,
     search_path: Arc<[String]>,
     conflict: Conflict,
+    strings: StringSyntax,
     /// As of [`Entry`].
     reader: Option<Reader>,
     program: Arc<TriggerProgram>,
@@ -126,6 +130,7 @@ impl TriggerEntry {
     fn is_form_of(&self, environment: &Environment) -> bool {
         self.search_path == environment.search_path
             && self.conflict == environment.conflict
+            && self.strings == environment.strings
             && self.reader.is_none_or(|reader| reader == environment.reader())
     }
 }
@@ -203,6 +208,7 @@ impl Registry {
             path_of_calls: environment.path_of_calls.clone(),
             in_pieces: environment.in_pieces,
             conflict: environment.conflict,
+            strings: environment.strings,
             program: program.clone(),
         };
         let mut entries = self.entries.write();
@@ -235,6 +241,7 @@ impl Registry {
                 routine.name
             )));
         }
+        let routine = &environment.read(routine)?;
         let outermost = compiling.is_empty();
         let mut compiling = compiling.to_vec();
         compiling.push(UnderWay::Routine(routine.oid));
@@ -254,10 +261,11 @@ impl Registry {
     /// reports at CREATE. Positions count characters of the body from one.
     pub fn validate(self: &Arc<Self>, routine: &RoutineRef, environment: &Environment) -> Result<()> {
         if routine.result == Type::TRIGGER {
-            return trigger::check_grammar(routine);
+            return trigger::check_grammar(&environment.of(routine).read(routine)?);
         }
         if is_polymorphic(routine) && routine.language == Language::Sql {
             // Its statements bind only for actual types.
+            let routine = environment.of(routine).read(routine)?;
             return archipel_sql::parser::parse(&compile::statements_text(&routine.source)).map(drop);
         }
         let environment = environment.of(routine);
@@ -332,6 +340,7 @@ impl Registry {
             validity: Validity::of(lookups, &environment.catalog),
             search_path: environment.search_path.clone(),
             conflict: environment.conflict,
+            strings: environment.strings,
             program: program.clone(),
         };
         let mut triggers = self.triggers.write();
@@ -356,7 +365,8 @@ impl Registry {
         let routine = Arc::new(unnamed(source));
         let environment = &Environment { shapes: self.shapes.clone(), ..environment.clone() };
         let linker = self.linker_within(environment, Vec::new());
-        compile::compile_block(source, &routine, environment, &linker).map(Arc::new)
+        let routine = environment.read(&routine)?;
+        compile::compile_block(&routine, environment, &linker).map(Arc::new)
     }
 
     /// Compiles a query with parameters of these types in pieces, as a routine would have it that

@@ -140,6 +140,7 @@ pub(crate) fn compile(
             })?;
             let named: Vec<&str> =
                 [&trigger.old_table, &trigger.new_table].into_iter().flatten().map(String::as_str).collect();
+            let function = environment.read(&function)?;
             let routine = with_variables(&function, used.row_type(), used.row_type(), named.len());
             let before = trigger.before && trigger.row && used.event != TriggerEvent::Delete;
             let rows =

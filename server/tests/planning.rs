@@ -209,3 +209,22 @@ fn execute_takes_more_arguments_than_a_select_has_columns() {
     let answer = raw.query(&format!("EXECUTE many({})", list(&|number| number.to_string())));
     assert_eq!(value(&answer).as_deref(), Some("t"), "{:?}", state(&answer));
 }
+
+#[test]
+fn what_cannot_be_planned_is_told_before_rows_are_described() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("CREATE TABLE t (a int)");
+    for text in ["SELECT 1/0", "SELECT 1/0 WHERE false", "SELECT a FROM t WHERE a = 1/0", "VALUES (1/0)"] {
+        let answer = raw.query(text);
+        assert_eq!((kinds(&answer).as_str(), state(&answer).as_deref()), ("EZ", Some("22012")), "{text}");
+        let bind = framed(b'B', b"\0\0\0\0\0\0\0\0");
+        let execute = framed(b'E', b"\0\0\0\0\0");
+        let answer = raw.pipeline(&[common::parse(text), bind, framed(b'D', b"P\0"), execute]);
+        assert_eq!(kinds(&answer), "1EZ", "{text}");
+    }
+    // What no constant is, or what a constant before it decides, is computed when rows are.
+    assert_eq!(kinds(&raw.query("SELECT CASE WHEN true THEN 1 ELSE 1/0 END")), "TDCZ");
+    assert_eq!(kinds(&raw.query("SELECT current_user::text::int")), "TEZ");
+    assert_eq!(kinds(&raw.query("SELECT 1; SELECT 1/0; SELECT 2")), "TDCEZ");
+}

@@ -7,9 +7,10 @@ use archipel_planner::bind::BindEnv;
 use archipel_planner::bind::policy_reader::PolicyReader;
 use archipel_planner::native::TableSource;
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{ArgMode, Authority, Catalog, RoutineRef, TypesAlong, ViewReference};
-use archipel_sql::error::SqlError;
+use archipel_sql::catalog::{ArgMode, Authority, Catalog, Routine, RoutineRef, TypesAlong, ViewReference};
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
+use archipel_sql::parser::{Keeps, StringSyntax, standard_strings};
 use archipel_sql::system::bare_type_along;
 use archipel_sql::types::Oid;
 
@@ -38,6 +39,8 @@ pub struct Environment {
     pub in_pieces: bool,
     /// Who wins when a name is both a variable and a column, unless the routine says it.
     pub conflict: Conflict,
+    /// How the session reads string constants in bodies and in texts of EXECUTE.
+    pub strings: StringSyntax,
     /// What a body that is kept as it was understood names.
     pub references: Arc<[ViewReference]>,
     /// Whether the text is one that was understood when it was defined ([`BindEnv::is_settled`]).
@@ -66,6 +69,7 @@ impl Environment {
             shapes: Default::default(),
             in_pieces: false,
             conflict: Conflict::Error,
+            strings: StringSyntax::default(),
             references: Arc::from([]),
             is_settled: false,
             path_of_calls: None,
@@ -120,6 +124,20 @@ impl Environment {
         self.catalog.routine_by_oid(routine.oid).unwrap_or_else(|| routine.clone())
     }
 
+    /// The routine with its body as this session reads it. One that was understood when it was made is kept
+    /// in a form that all read alike.
+    pub(crate) fn read(&self, routine: &RoutineRef) -> Result<RoutineRef> {
+        if self.strings.is_usual() || routine.traits.stored.is_some() {
+            return Ok(routine.clone());
+        }
+        let source = standard_strings(&routine.source, self.strings, Keeps::Lines).text?;
+        if *source == *routine.source {
+            return Ok(routine.clone());
+        }
+        let source = source.into_owned();
+        Ok(Arc::new(Routine { source, ..Routine::clone(routine) }))
+    }
+
     /// What this routine is compiled against: its SET clauses may name a search path, and a
     /// SECURITY DEFINER routine looks where its owner may look.
     pub(crate) fn of(&self, routine: &RoutineRef) -> Environment {
@@ -137,6 +155,10 @@ impl Environment {
         let conflict = traits.settings.iter().find(|(name, _)| name == "plpgsql.variable_conflict");
         if let Some((_, value)) = conflict {
             environment.conflict = Conflict::of_setting(value);
+        }
+        let strings = traits.settings.iter().find(|(name, _)| name == "standard_conforming_strings");
+        if let Some(on) = strings.and_then(|(_, value)| archipel_sql::io::parse_bool(value)) {
+            environment.strings.standard = on;
         }
         if traits.security_definer {
             environment.role = self.catalog.owner(routine.oid);

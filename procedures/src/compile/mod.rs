@@ -84,13 +84,12 @@ pub fn compile(
 
 /// Compiles an anonymous block (DO).
 pub fn compile_block(
-    source: &str,
     routine: &RoutineRef,
     environment: &Environment,
     linker: &Arc<dyn RoutineLinker + Send + Sync>,
 ) -> Result<Program> {
     let signature = Signature { anonymous: true, ..Signature::of(routine) };
-    let body = parser::parse(source, &signature)?;
+    let body = parser::parse(&routine.source, &signature)?;
     plpgsql(routine, &body, environment, linker)
 }
 

@@ -5,6 +5,7 @@
 //! cut out of the source by the offsets kept here.
 
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::parser::unescape;
 
 /// What a token is. Words are folded to lower case unless quoted.
 #[derive(Clone, Debug, PartialEq)]
@@ -256,6 +257,7 @@ impl Scanner<'_> {
     fn string(&mut self, escapes: bool) -> Result<TokenKind> {
         let start = self.at;
         self.at += 1;
+        let body = self.at;
         let mut text = String::new();
         loop {
             let Some(character) = self.source[self.at..].chars().next() else {
@@ -267,8 +269,9 @@ impl Scanner<'_> {
                     self.at += 2;
                 }
                 '\'' => {
+                    let written = &self.source[body..self.at];
                     self.at += 1;
-                    return Ok(TokenKind::Text(text));
+                    return Ok(TokenKind::Text(if escapes { unescape(written)? } else { text }));
                 }
                 '\\' if escapes => {
                     self.at += 1;
@@ -276,14 +279,6 @@ impl Scanner<'_> {
                         return Err(self.error_at("unterminated quoted string", start));
                     };
                     self.at += next.len_utf8();
-                    text.push(match next {
-                        'n' => '\n',
-                        't' => '\t',
-                        'r' => '\r',
-                        'b' => '\u{8}',
-                        'f' => '\u{c}',
-                        other => other,
-                    });
                 }
                 other => {
                     text.push(other);

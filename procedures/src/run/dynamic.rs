@@ -173,7 +173,10 @@ impl Invocation<'_, '_> {
         site: Site,
     ) -> ExecResult<(Arc<str>, Vec<Datum>)> {
         let text = match (plan.text)(ctx).map_err(|e| self.at(e, site))? {
-            Datum::Text(text) => Arc::from(&*text),
+            Datum::Text(text) => plan
+                .binder
+                .standard(&text)
+                .map_err(|error| self.in_statement(error.into(), Some(&text), site))?,
             _ => {
                 let error = SqlError::new(
                     SqlState::NULL_VALUE_NOT_ALLOWED,

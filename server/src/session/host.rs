@@ -184,7 +184,7 @@ impl Host {
         );
         let settings = &self.settings;
         let (conflict, row_security) = (settings.variable_conflict, settings.row_security);
-        Environment { conflict, row_security, ..environment }
+        Environment { conflict, row_security, strings: settings.strings, ..environment }
     }
 
     /// This host with other settings, in the name of another role if one is given.

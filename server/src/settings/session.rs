@@ -20,11 +20,12 @@ use archipel_sql::catalog::names::path_with_temporary;
 use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::ExtraChecks;
+use archipel_sql::parser::StringSyntax;
 use archipel_sql::stack::{DEPTH_DEFAULT_KB, DEPTH_MAX_KB};
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Quoting, Style};
 
 use self::names::{custom_value, known_setting, named_for_good};
-use self::words::{DATE_STYLE_DEFAULT, client_encoding, date_style, time_zone};
+use self::words::{DATE_STYLE_DEFAULT, client_encoding, date_style, string_syntax, time_zone};
 use super::foreign;
 use super::identifiers::split_identifiers;
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
@@ -72,6 +73,8 @@ pub struct Effective {
     pub replica: bool,
     /// Who wins in PL/pgSQL when a name is both a variable and a column.
     pub variable_conflict: Conflict,
+    /// How string constants are read.
+    pub strings: StringSyntax,
     /// The checks of PL/pgSQL that are asked for.
     pub extra_checks: ExtraChecks,
     /// How values become text.
@@ -174,6 +177,7 @@ impl Effective {
             row_security: true,
             replica: false,
             variable_conflict: Conflict::Error,
+            strings: StringSyntax::default(),
             extra_checks: ExtraChecks::default(),
             style: Arc::default(),
         };
@@ -260,6 +264,7 @@ impl Effective {
         self.extra_checks =
             ExtraChecks::of(&self.text("plpgsql.extra_warnings"), &self.text("plpgsql.extra_errors"));
         self.style = Arc::new(self.decode_style());
+        self.strings = string_syntax(self);
     }
 
     fn decode_style(&self) -> Style {

@@ -222,6 +222,18 @@ impl Prepared {
         }
     }
 
+    /// What PostgreSQL's planner would fail with, which it asks before it describes any rows: a constant that
+    /// cannot be computed.
+    pub fn planned(&self) -> Result<(), SqlError> {
+        match &self.body {
+            Body::Rows(plan) => match &plan.code {
+                Code::Native(compiled) => compiled.planned(),
+                Code::Call(_) | Code::Trigger(_) => Ok(()),
+            },
+            Body::Empty | Body::Utility(_) => Ok(()),
+        }
+    }
+
     /// Whether PostgreSQL runs it to its end before it describes and tells any row (ChoosePortalStrategy): what
     /// changes rows and answers some, and what is not planned. Simple queries that fail tell none of them.
     pub fn collects(&self) -> bool {

@@ -48,7 +48,7 @@ impl Session {
         );
         let settings = self.settings.effective();
         let (conflict, row_security) = (settings.variable_conflict, settings.row_security);
-        Environment { conflict, row_security, ..environment }
+        Environment { conflict, row_security, strings: settings.strings, ..environment }
     }
 
     /// The same as of the last binding. The catalog may have changed since: a routine of one version

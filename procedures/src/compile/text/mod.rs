@@ -21,7 +21,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::interrupt;
-use archipel_sql::parser::parse_statement;
+use archipel_sql::parser::{Keeps, parse_statement, standard_strings};
 use archipel_sql::types::Type;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -397,6 +397,10 @@ fn casts(
 }
 
 impl DynamicBinder for TextBinder {
+    fn standard(&self, text: &str) -> Result<Arc<str>> {
+        Ok(standard_strings(text, self.environment.strings, Keeps::Characters).text?.into())
+    }
+
     fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>> {
         if let Some(known) = self.known.statements.get(text, self.sight(session)) {
             return Ok(known.checked(session)?);

@@ -552,6 +552,9 @@ pub struct DynamicPlan {
 
 /// Turns the text of EXECUTE into a statement over parameters.
 pub trait DynamicBinder: Send + Sync {
+    /// A text with its string constants as they are read where standard_conforming_strings is on.
+    fn standard(&self, text: &str) -> Result<Arc<str>>;
+
     /// Binds a text, which the session must be allowed to run.
     fn bind(&self, text: &str, session: &dyn SessionHost) -> ExecResult<Arc<BoundText>>;
 

@@ -12,11 +12,13 @@ use archipel_planner::native::is_outdated;
 use archipel_sql::ast::StatementText;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::interrupt;
+use archipel_sql::parser::{Keeps, standard_strings};
 
 use super::analytic::GivenUpOnDrop;
 use crate::session::Session;
 use crate::session::host::Host;
 use crate::statement::planning::{Planning, is_long};
+use crate::wire::output::Severity;
 
 /// How often something is planned apart. If each time a definition has come in between it is planned by
 /// its session, which nothing comes between.
@@ -95,6 +97,29 @@ impl Session {
         }
         let (planning, long) = (self.planning(), text.clone());
         self.plan_apart(&planning, move |_| archipel_sql::parser::parse(&long)).await
+    }
+
+    /// A text as it is read where standard_conforming_strings is on, whatever the session has said. The
+    /// warnings of its constants are told.
+    pub(in crate::session) async fn standard_text(&mut self, text: &Arc<str>) -> Result<Arc<str>> {
+        let syntax = self.settings.effective().strings;
+        if syntax.is_usual() {
+            return Ok(text.clone());
+        }
+        let long = text.clone();
+        let read = move |_: &Planning| {
+            let read = standard_strings(&long, syntax, Keeps::Characters);
+            Ok((read.text.map(Arc::<str>::from), read.warnings))
+        };
+        let planning = self.planning();
+        let (standard, warnings) = match is_long(text) {
+            true => self.plan_apart(&planning, read).await?,
+            false => read(&planning)?,
+        };
+        for warning in &warnings {
+            self.notice(Severity::Warning, warning);
+        }
+        standard
     }
 
     /// Which identifiers of a text are cut.

@@ -81,8 +81,9 @@ impl Session {
         }
         let text: Arc<str> = query.into();
         self.show_activity(&text);
-        self.tell_truncations(&text).await?;
-        let prepared = self.prepare_text(&text, types).await?;
+        let standard = self.standard_text(&text).await?;
+        self.tell_truncations(&standard).await?;
+        let prepared = self.prepare_text(&standard, types).await?;
         if name.is_empty() {
             self.unnamed_statement = Some(prepared);
         } else if self.statements.contains_key(name) {
@@ -92,7 +93,8 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         } else {
-            let text = prepared.text.clone();
+            // Most are read as they were sent: then there is one text.
+            let text = if Arc::ptr_eq(&text, &standard) { prepared.text.clone() } else { text };
             self.keep_statement(name, prepared, text, false);
         }
         self.output.parse_complete();
@@ -186,6 +188,7 @@ impl Session {
             Some(params) => params?,
             None => self.decode_apart(bind, prepared.params.clone()).await?,
         };
+        prepared.planned()?;
         let columns = self.columns_now(&prepared)?;
         // What answers no rows has no use for formats, however many there are.
         let formats = match &columns {

@@ -48,6 +48,7 @@ impl Session {
     }
 
     async fn run_text(&mut self, text: Arc<str>) -> Result<(), SqlError> {
+        let text = self.standard_text(&text).await?;
         self.count(|counters| &counters.statements_sought, 1);
         let short = text.len() <= cache::TEXT_BYTES_MAX;
         let shape = if short { shape_of(&text) } else { None };
@@ -177,6 +178,7 @@ impl Session {
             return Err(missing_parameter(&prepared.text, params.len()));
         }
         let formats = Formats::All { binary: self.fetches_binary(&prepared) };
+        prepared.planned()?;
         let (start, flushes) = (self.output.len(), self.flushes);
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();

@@ -32,6 +32,7 @@ use crate::error::{Result, SqlError, SqlState};
 
 use cursor::Cursor;
 pub use cursor::too_many_dots;
+pub use lexer::backslash::{Keeps, StandardText, StringSyntax, standard_strings, unescape};
 pub use lexer::keywords::{is_keyword_needing_quotes, is_reserved, quote_identifier, quote_qualified};
 pub use lexer::lexeme::{Lexeme, LexemeKind, MARK, MAX_IDENTIFIER_BYTES};
 pub use lexer::position::{Positions, position};

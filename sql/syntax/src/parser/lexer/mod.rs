@@ -5,9 +5,11 @@
 //! - [`scan`]        tokens as PostgreSQL's scanner cuts them, blanks and comments among them; [`lexeme`] what
 //!   they are; [`position`] where something stands in a text
 //! - `operators`     where operators begin and end; `trailing_junk` what stands behind numbers without a blank
+//! - [`backslash`]   constants with escapes, and texts whose plain constants have escapes, too
 //! - [`keywords`]    which words are reserved
 //! - `unicode`       Unicode escapes; [`truncation`] identifiers that are too long
 
+pub(super) mod backslash;
 pub(super) mod keywords;
 pub(super) mod lexeme;
 mod operators;

@@ -3,6 +3,7 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::backslash::EscapedStrings;
 use super::keywords::is_foreign_keyword;
 use super::lexeme::{Lexeme, LexemeKind, string_value};
 use super::operators::cut_operators;
@@ -10,7 +11,7 @@ use super::position::Positions;
 use super::tokenizer;
 use super::trailing_junk::refuse_junk;
 use super::truncation::truncate_identifier;
-use super::unicode::{decode_unicode, escape_error};
+use super::unicode::decode_unicode;
 use crate::encoding::invalid_utf8;
 use crate::error::{Result, SqlError, SqlState};
 use crate::{interrupt, memory};
@@ -29,9 +30,11 @@ pub(super) fn raw_tokens(positions: &Positions<'_>) -> Result<Vec<TokenWithSpan>
     }
     memory::check(text.len())?;
     let mut tokens = Vec::with_capacity((text.len() / 4 + 4).min(ROOM_AT_FIRST));
-    if let Err(error) = tokenizer::read(text, &mut tokens)? {
+    let strings = EscapedStrings::of(text)?;
+    if let Err(error) = tokenizer::read(&strings.hidden(), &mut tokens)? {
         return Err(lexical_error(positions, &tokens, &error.message));
     }
+    strings.restore(&mut tokens, positions);
     interrupt::check()?;
     // What is made of them is not seen until it is made.
     memory::check(tokens.len().saturating_mul(TREE_BYTES_PER_TOKEN))?;
@@ -68,9 +71,6 @@ fn lexical_error(positions: &Positions<'_>, before: &[TokenWithSpan], message: &
     let rest = &text[start..];
     let rest_trimmed = rest.trim_start();
     let at = start + rest.len() - rest_trimmed.len();
-    if let Some(error) = escape_error(rest_trimmed, positions.character_of_byte(at)) {
-        return error;
-    }
     let what = if rest_trimmed.starts_with("/*") {
         "unterminated /* comment"
     } else if rest_trimmed.starts_with('"') {

@@ -2,6 +2,7 @@
 
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use super::backslash::EscapedStrings;
 use super::lexeme::{MARK, MAX_IDENTIFIER_BYTES};
 use super::position::Positions;
 use super::unicode::decode_unicode;
@@ -34,6 +35,8 @@ pub fn truncation_notices(text: &str) -> Vec<SqlError> {
     if !may_be_cut(text) {
         return Vec::new();
     }
+    let Ok(strings) = EscapedStrings::of(text) else { return Vec::new() };
+    let text = &*strings.hidden();
     let mut tokens = Vec::new();
     if Tokenizer::new(&ArchipelDialect, text).tokenize_with_location_into_buf(&mut tokens).is_err() {
         return Vec::new();

@@ -155,11 +155,14 @@ fn decode(text: &str, escape: char, start: Option<u32>) -> Result<String> {
     }
 }
 
-/// What is wrong with the escapes of an `E'…'` at the beginning of a text, whose place is given.
+/// What is wrong with the escapes of an `E'…'` at the beginning of a text, whose place is given; of a plain
+/// constant that is read so, too.
 pub(super) fn escape_error(text: &str, start: u32) -> Option<SqlError> {
-    let body = text.strip_prefix(['e', 'E'])?.strip_prefix('\'')?;
+    let prefixed = text.strip_prefix(['e', 'E']);
+    let body = prefixed.unwrap_or(text).strip_prefix('\'')?;
     let characters: Vec<char> = body.chars().collect();
-    let position = |at: usize| Some(start + 2 + at as u32);
+    let before = if prefixed.is_some() { 2 } else { 1 };
+    let position = |at: usize| Some(start + before + at as u32);
     let near = |from: usize, to: usize| characters[from..to.min(characters.len())].iter().collect::<String>();
     let pair = |from: usize, to: usize| {
         let message = format!("invalid Unicode surrogate pair at or near \"{}\"", near(from, to));
