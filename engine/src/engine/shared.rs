@@ -106,6 +106,9 @@ pub const PARTITIONS_PER_EXECUTOR: usize = 4;
 /// cheaper in one piece.
 const SPREAD_ROWS_MIN: u64 = 2_000;
 
+/// What threads had that ended is kept for so many new ones.
+const IDLE_WORKERS_MAX: usize = 32;
+
 /// No machine has more cores than this.
 const EXECUTORS_MAX: usize = 1 << 13;
 
@@ -370,8 +373,15 @@ impl Shared {
         idle.unwrap_or_else(|| Worker::new(self))
     }
 
+    /// Keeps what a thread that ends had of the engine for the next one, unless there is enough.
     pub fn return_worker(&self, worker: Box<Worker>) {
-        self.idle_workers.lock().push(worker);
+        let mut idle = self.idle_workers.lock();
+        if idle.len() < IDLE_WORKERS_MAX || !worker.may_end() {
+            idle.push(worker);
+            return;
+        }
+        drop(idle);
+        worker.end(self);
     }
 
     /// Whether this thread may run a program over these partitions on the spot: a thread of
