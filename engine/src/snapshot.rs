@@ -251,8 +251,7 @@ pub(crate) fn bound_versions(shared: &Arc<Shared>) {
 
 /// Lets go of the versions nobody needs any more.
 fn collect(shared: &Arc<Shared>) {
-    let oldest = shared.snapshots.oldest();
-    shared.references.collect(oldest);
+    shared.references.collect(|| shared.snapshots.oldest());
     for partition in shared.snapshots.take_partitions() {
         drop(submit_on(shared, CollectVersions { partition, from: None }, SubmitOptions::default()));
     }

@@ -6,12 +6,10 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
 use super::numbers::Numbers;
 use super::{ClaimEntry, ClaimSet, HeldList, PartitionRef, Routes};
 use crate::id::{ExecutorId, GroupId, PartitionId};
-use crate::storage::KeyBuf;
+use crate::storage::{KeyBuf, SharedMap};
 
 /// One range of a group and the partition that holds it.
 #[derive(Clone)]
@@ -36,7 +34,7 @@ impl Route {
 pub struct RoutingTable {
     pub version: u64,
     /// The first `low` of every group is empty.
-    groups: FxHashMap<GroupId, Routes>,
+    groups: SharedMap<GroupId, Routes>,
     /// Those of a group that is not there.
     none: Routes,
     numbers: Arc<Numbers<PartitionRef>>,
@@ -50,7 +48,7 @@ impl RoutingTable {
 
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupId> {
-        let mut groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        let mut groups: Vec<GroupId> = self.groups.iter().map(|(group, _)| group).collect();
         groups.sort_unstable();
         groups
     }
@@ -66,7 +64,7 @@ impl RoutingTable {
 
     /// All partitions, in no order.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = PartitionRef> {
-        self.groups.values().flat_map(Routes::iter).map(|route| route.partition)
+        self.groups.iter().flat_map(|(_, routes)| routes.iter()).map(|route| route.partition)
     }
 
     /// All partitions, in partition order.
