@@ -1,10 +1,12 @@
 //! How the cost of a split, a move and a merge grows with the partitions that a group has: time, and bytes
-//! of log.
+//! of log; and that of one transaction over all of them, for each: it was predicted to touch them all, or
+//! claims one after the other, reads a key of each in no order, and then walks down through all.
 //!
 //! `cargo bench -p archipel-engine --bench partitions [PARTITIONS]` doubles the partitions of a table up to
 //! PARTITIONS, and prints what one of each cost on the way; the exponent is that of the whole: 1 where the
 //! cost of one stays the same.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +17,8 @@ use archipel_engine::schema::{KeyColumn, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::{
-    ClaimSet, DdlOp, Engine, EngineConfig, Program, Repartition, RoutingTable, Stop, SubmitOptions, Txn,
+    ClaimSet, DdlOp, Direction, Engine, EngineConfig, KeyRange, Program, Repartition, RoutingTable, Stop,
+    SubmitOptions, TableMeta, Txn,
 };
 
 const TABLE: TreeId = TreeId(100);
@@ -54,6 +57,38 @@ impl Program for Make {
     }
 }
 
+/// Reads a key of each of so many partitions, and all of them backwards.
+struct Touch {
+    table: Arc<TableMeta>,
+    partitions: usize,
+    is_predicted: bool,
+}
+
+impl Program for Touch {
+    fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
+        if self.is_predicted {
+            claims.add_group(GROUP);
+        }
+    }
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        for number in 0..self.partitions {
+            let _ = txn.get(&self.table, &key(number.wrapping_mul(7_919) % self.partitions))?;
+        }
+        let mut visit = |_: &[u8], _: &[u8]| ControlFlow::Continue(());
+        txn.scan(&self.table, KeyRange::ALL, Direction::Descending, &mut visit)
+    }
+}
+
+/// Microseconds for each partition.
+fn touch(engine: &Engine, partitions: usize, is_predicted: bool) -> f64 {
+    let table = engine.table(TABLE).expect("made before");
+    let begin = Instant::now();
+    let program = Touch { table, partitions, is_predicted };
+    engine.submit(program, SubmitOptions::default()).wait().outcome.result.expect("it runs");
+    begin.elapsed().as_nanos() as f64 / 1e3 / partitions as f64
+}
+
 /// Does all of it; microseconds and bytes of log for each.
 fn measure(engine: &Engine, changes: impl Iterator<Item = Repartition>) -> (f64, f64) {
     let (bytes, begin) = (engine.log().counters.bytes, Instant::now());
@@ -79,8 +114,9 @@ fn main() {
     let config = EngineConfig { pin_threads: false, ..EngineConfig::with_executors(2) };
     let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("the engine opens");
     engine.submit(Make, SubmitOptions::default()).wait().outcome.result.expect("the table is made");
-    println!("{:>10} {:>24} {:>24} {:>24}", "partitions", "split", "move", "merge");
-    let mut rows: Vec<(usize, [(f64, f64); 3])> = Vec::new();
+    let heads = ["split", "move", "merge", "touched, predicted", "touched, claimed late"];
+    println!("{:>10} {}", "partitions", heads.map(|head| format!("{head:>22}")).concat());
+    let mut rows: Vec<(usize, [(f64, f64); 5])> = Vec::new();
     let mut has = 1;
     let mut wanted = 1_000.min(largest);
     while has < largest {
@@ -101,9 +137,11 @@ fn main() {
             &engine,
             some.iter().map(|&at| Repartition::Split { group: GROUP, at: routes[at + 1].low.clone() }),
         );
-        let cell = |(micros, bytes): (f64, f64)| format!("{micros:.1} us {bytes:.0} bytes");
-        println!("{has:>10} {:>24} {:>24} {:>24}", cell(split), cell(moved), cell(merged));
-        rows.push((has, [split, moved, merged]));
+        let touched = [true, false].map(|is_predicted| (touch(&engine, has, is_predicted), 0.0));
+        let all = [split, moved, merged, touched[0], touched[1]];
+        let cells = all.map(|(micros, bytes)| format!("{:>22}", format!("{micros:.2} us {bytes:.0} bytes")));
+        println!("{has:>10} {}", cells.concat());
+        rows.push((has, all));
         wanted = (has * 2).min(largest);
     }
     if let (Some(first), Some(last)) = (rows.first(), rows.last())
@@ -112,8 +150,10 @@ fn main() {
         let sizes = (first.0, last.0);
         let of = |at: usize| {
             let (time, log) = ((first.1[at].0, last.1[at].0), (first.1[at].1, last.1[at].1));
-            format!("{:.2} and {:.2}", exponent(sizes, time), exponent(sizes, log))
+            let time = format!("{:.2}", exponent(sizes, time));
+            let log = if log.0 > 0.0 { format!(" and {:.2}", exponent(sizes, log)) } else { String::new() };
+            format!("{:>22}", time + &log)
         };
-        println!("{:>10} {:>24} {:>24} {:>24}", "exponents", of(0), of(1), of(2));
+        println!("{:>10} {}", "exponents", [0, 1, 2, 3, 4].map(of).concat());
     }
 }

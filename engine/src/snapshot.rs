@@ -1,15 +1,17 @@
 //! Snapshots: the database as of one epoch, read in pages.
 //!
-//! A snapshot registers, then advances the epoch: the closed epoch is what it reads. A commit
-//! of a later epoch entered after the advance, so it sees the registration and keeps the
-//! before-images of what it changes. Pages are programs on single partitions: a scan holds a
+//! A snapshot registers, then asks for an advance of the epoch: the closed epoch is what it reads. A
+//! commit of a later epoch entered after the advance, so it sees the registration and keeps the
+//! before-images of what it changes. Snapshots that come while an advance is under way share the next one
+//! ([`crate::txn::EpochClock::advance_since`]). Pages are programs on single partitions: a scan holds a
 //! partition for one page and is addressed by key, so splits do not disturb it.
 //!
 //! Versions are collected when a snapshot ends, in slices that queue like everybody else. They
 //! are bounded: when they take more than `version_memory_max_bytes`, the oldest snapshots are
 //! cancelled, and whoever holds them learns it at the next read (SQLSTATE 72000).
 
-use std::collections::BTreeMap;
+mod registered;
+
 use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
@@ -18,6 +20,8 @@ use std::sync::{Arc, Weak};
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+
+use registered::{Registered, SnapshotState, Trees};
 
 use crate::engine::{Shared, SubmitOptions, submit_on};
 use crate::id::{Epoch, PartitionId, TreeId};
@@ -39,47 +43,12 @@ pub(crate) struct Snapshots {
     newest: AtomicU64,
     /// The trees whose rows any of them reads: what [`Trees`] says of all of them together.
     wanted: AtomicU64,
-    registered: Mutex<BTreeMap<Epoch, Vec<Arc<SnapshotState>>>>,
+    registered: Mutex<Registered>,
     /// Partitions that hold old versions.
     with_versions: Mutex<FxHashMap<PartitionId, PartitionRef>>,
     /// What all old versions take, but for the last bytes each thread has not reported yet.
     bytes: AtomicI64,
     bytes_max: i64,
-}
-
-/// What others see of a snapshot, and how they end it.
-#[derive(Debug)]
-pub(crate) struct SnapshotState {
-    epoch: Epoch,
-    opened_micros: i64,
-    holder: u64,
-    transaction: bool,
-    /// See [`Trees`]. Changes under the lock of those registered.
-    trees: AtomicU64,
-    cancelled: AtomicBool,
-}
-
-/// A set of trees, as one bit for each sixty-fourth of them: a tree that is not in the set may
-/// be taken for one that is, never the other way round.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Trees(u64);
-
-impl Trees {
-    const ALL: Trees = Trees(u64::MAX);
-
-    fn of(trees: impl IntoIterator<Item = TreeId>) -> Trees {
-        Trees(trees.into_iter().fold(0, |bits, tree| bits | Self::bit(tree)))
-    }
-
-    #[inline]
-    pub fn has(self, tree: TreeId) -> bool {
-        self.0 & Self::bit(tree) != 0
-    }
-
-    #[inline]
-    fn bit(tree: TreeId) -> u64 {
-        1 << (tree.0 % u64::BITS)
-    }
 }
 
 /// A row of `archipel.snapshots`.
@@ -132,57 +101,85 @@ impl Snapshots {
     }
 
     fn register(&self, shared: &Shared, holder: u64, transaction: bool) -> Arc<SnapshotState> {
+        let from = self.announce(shared.epochs.current(), transaction);
+        // Without the lock, so that others who come meanwhile share the next advance.
+        let epoch = shared.epochs.advance_since();
+        self.admit(from, epoch, (shared.clock.wall_micros(), holder), transaction)
+    }
+
+    /// From here on every commit keeps before-images of all it changes. The epoch that will be read is
+    /// `from`, which is open, or a later one: nobody collects what that needs.
+    fn announce(&self, from: Epoch, transaction: bool) -> Epoch {
         let mut registered = self.registered.lock();
         self.active.fetch_add(1, Ordering::SeqCst);
         self.transactions.fetch_add(usize::from(transaction), Ordering::SeqCst);
+        *registered.coming.entry(from).or_default() += 1;
         // A commit of a later epoch enters after the advance, so it finds this or the epoch.
-        self.newest.store(u64::MAX, Ordering::SeqCst);
-        self.wanted.store(Trees::ALL.0, Ordering::SeqCst);
-        // Under the lock: nobody collects versions between the registration and the epoch.
-        let epoch = shared.epochs.advance();
-        self.newest.store(epoch.0, Ordering::SeqCst);
-        let opened_micros = shared.clock.wall_micros();
+        self.tell(&registered);
+        from
+    }
+
+    /// The epoch of one that was announced is known.
+    fn admit(
+        &self,
+        from: Epoch,
+        epoch: Epoch,
+        (opened_micros, holder): (i64, u64),
+        transaction: bool,
+    ) -> Arc<SnapshotState> {
         let trees = AtomicU64::new(Trees::ALL.0);
         let cancelled = AtomicBool::new(false);
-        let state = Arc::new(SnapshotState { epoch, opened_micros, holder, transaction, trees, cancelled });
-        registered.entry(epoch).or_default().push(state.clone());
+        let mut registered = self.registered.lock();
+        registered.numbered += 1;
+        let number = registered.numbered;
+        let state = SnapshotState { epoch, number, opened_micros, holder, transaction, trees, cancelled };
+        let state = Arc::new(state);
+        registered.came(from);
+        registered.states.insert((epoch, number), state.clone());
+        registered.count(Trees::ALL, true);
+        self.tell(&registered);
         state
     }
 
     /// Whether old versions may go now: the oldest snapshot is another one.
     fn unregister(&self, state: &Arc<SnapshotState>) -> bool {
         let mut registered = self.registered.lock();
-        let oldest = registered.keys().next().copied();
-        let Some(states) = registered.get_mut(&state.epoch) else { return false };
-        let Some(at) = states.iter().position(|other| Arc::ptr_eq(other, state)) else { return false };
-        states.swap_remove(at);
-        if states.is_empty() {
-            registered.remove(&state.epoch);
+        let oldest = registered.oldest();
+        if registered.states.remove(&(state.epoch, state.number)).is_none() {
+            return false;
         }
-        let newest = registered.keys().next_back().map_or(0, |epoch| epoch.0);
-        self.newest.store(newest, Ordering::SeqCst);
-        self.tell_wanted(&registered);
+        registered.count(Trees(state.trees.load(Ordering::SeqCst)), false);
+        self.tell(&registered);
         self.transactions.fetch_sub(usize::from(state.transaction), Ordering::SeqCst);
         self.active.fetch_sub(1, Ordering::SeqCst);
-        registered.keys().next().copied() != oldest
+        registered.oldest() != oldest
     }
 
     /// From now on a snapshot reads rows of these trees only.
     fn narrow(&self, state: &SnapshotState, trees: Trees) {
         // The lock keeps out a registration, which wants all there is.
-        let registered = self.registered.lock();
-        state.trees.fetch_and(trees.0, Ordering::SeqCst);
-        self.tell_wanted(&registered);
+        let mut registered = self.registered.lock();
+        let before = state.trees.fetch_and(trees.0, Ordering::SeqCst);
+        if registered.states.contains_key(&(state.epoch, state.number)) {
+            registered.count(Trees(before & !trees.0), false);
+            self.tell(&registered);
+        }
     }
 
-    fn tell_wanted(&self, registered: &BTreeMap<Epoch, Vec<Arc<SnapshotState>>>) {
-        let trees = registered.values().flatten().map(|state| state.trees.load(Ordering::SeqCst));
-        self.wanted.store(trees.fold(0, std::ops::BitOr::bitor), Ordering::SeqCst);
+    /// Tells commits what to keep: everything, while somebody does not know the epoch yet.
+    fn tell(&self, registered: &Registered) {
+        let newest = registered.states.keys().next_back().map_or(0, |(epoch, _)| epoch.0);
+        let (newest, wanted) = match registered.coming.is_empty() {
+            true => (newest, registered.trees()),
+            false => (u64::MAX, Trees::ALL),
+        };
+        self.newest.store(newest, Ordering::SeqCst);
+        self.wanted.store(wanted.0, Ordering::SeqCst);
     }
 
-    /// The oldest registered snapshot.
+    /// The oldest registered snapshot, or an epoch before that of one that is being registered.
     pub fn oldest(&self) -> Option<Epoch> {
-        self.registered.lock().keys().next().copied()
+        self.registered.lock().oldest()
     }
 
     pub fn registered(&self) -> usize {
@@ -197,7 +194,7 @@ impl Snapshots {
             holder: state.holder,
             cancelled: state.cancelled.load(Ordering::Relaxed),
         };
-        registered.values().flatten().map(view).collect()
+        registered.states.values().map(view).collect()
     }
 
     /// What old versions take, in bytes.
@@ -223,7 +220,12 @@ impl Snapshots {
 
     /// Ends the snapshots of the oldest epoch, whoever holds them: their next read is refused.
     fn cancel_oldest(&self) -> Option<Epoch> {
-        let states = self.registered.lock().first_key_value().map(|(_, states)| states.clone())?;
+        let states: Vec<Arc<SnapshotState>> = {
+            let registered = self.registered.lock();
+            let oldest = registered.states.first_key_value()?.1.epoch;
+            let of_it = registered.states.range((oldest, 0)..=(oldest, u64::MAX));
+            of_it.map(|(_, state)| state.clone()).collect()
+        };
         for state in &states {
             // Before its images may go: whoever reads later under a claim sees this first.
             state.cancelled.store(true, Ordering::SeqCst);
@@ -249,8 +251,7 @@ pub(crate) fn bound_versions(shared: &Arc<Shared>) {
 
 /// Lets go of the versions nobody needs any more.
 fn collect(shared: &Arc<Shared>) {
-    let oldest = shared.snapshots.oldest();
-    shared.references.collect(oldest);
+    shared.references.collect(|| shared.snapshots.oldest());
     for partition in shared.snapshots.take_partitions() {
         drop(submit_on(shared, CollectVersions { partition, from: None }, SubmitOptions::default()));
     }
@@ -502,9 +503,8 @@ struct CollectVersions {
 
 impl Program for CollectVersions {
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
-        let routes = routing.routes(self.partition.group());
-        if let Some(route) = routes.iter().find(|route| route.partition() == self.partition.id) {
-            claims.add_point(self.partition.group(), &route.low);
+        if let Some((group, low)) = routing.range_of(self.partition.id) {
+            claims.add_point(group, &low);
         }
     }
 
@@ -517,3 +517,6 @@ impl Program for CollectVersions {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

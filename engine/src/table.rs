@@ -158,13 +158,15 @@ pub(crate) struct Schema {
     pub tables: FxHashMap<TreeId, Arc<TableMeta>>,
     pub groups: FxHashMap<GroupId, GroupMeta>,
     pub sequences: FxHashMap<SequenceId, Arc<Sequence>>,
+    /// The tables that indexes are of.
+    owners: FxHashMap<TreeId, TreeId>,
 }
 
 impl Schema {
     /// Adds a table or a new version of one, keeping the root positions of trees that stay in
     /// their group.
     pub fn put_table(&mut self, def: TableDef, version: u32) -> Arc<TableMeta> {
-        let old = self.tables.remove(&def.id);
+        let old = self.take_table(def.id);
         let group = group_of(&def.placement);
         let kept = |id: TreeId, group: GroupId| -> Option<u32> {
             let old = old.as_ref()?;
@@ -221,17 +223,31 @@ impl Schema {
         }
         let meta =
             Arc::new(TableMeta { layout: RowLayout::new(&def.columns), version, indexes, root, group, def });
+        self.owners.extend(meta.indexes.iter().map(|index| (index.def.id, meta.def.id)));
         self.tables.insert(meta.def.id, meta.clone());
         meta
     }
 
     pub fn drop_table(&mut self, id: TreeId) -> Option<Arc<TableMeta>> {
-        let old = self.tables.remove(&id)?;
+        let old = self.take_table(id)?;
         self.free(old.group, old.def.id);
         for index in &old.indexes {
             self.free(index.group, index.def.id);
         }
         Some(old)
+    }
+
+    fn take_table(&mut self, id: TreeId) -> Option<Arc<TableMeta>> {
+        let old = self.tables.remove(&id)?;
+        for index in &old.indexes {
+            self.owners.remove(&index.def.id);
+        }
+        Some(old)
+    }
+
+    /// The table that a tree belongs to: its own, or that of an index.
+    pub fn owner(&self, tree: TreeId) -> Option<&Arc<TableMeta>> {
+        self.tables.get(self.owners.get(&tree).unwrap_or(&tree))
     }
 
     fn free(&mut self, group: GroupId, id: TreeId) {

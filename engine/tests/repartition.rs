@@ -8,6 +8,7 @@ use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{ExecutorId, GroupId, PartitionId, TreeId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
+use archipel_engine::random::RandomStream;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Repartition, RepartitionKind,
@@ -73,6 +74,82 @@ fn merged_partitions_hold_the_rows_of_both() {
     let split = (RepartitionKind::Split, "test");
     let merge = (RepartitionKind::Merge, "test");
     assert_eq!(history[3..], [merge, split, merge]);
+}
+
+/// Accounts in no order.
+fn shuffled(accounts: i64, random: &mut RandomStream) -> Vec<i64> {
+    let mut order: Vec<(u64, i64)> = (0..accounts).map(|id| (random.below(1 << 40), id)).collect();
+    order.sort_unstable();
+    order.into_iter().map(|(_, id)| id).collect()
+}
+
+/// A bank with a partition for each of its 40 accounts, whose numbers stand in no order.
+fn scattered_bank(random: &mut RandomStream) -> Engine {
+    let (engine, _) = bank();
+    for _ in 0..100 {
+        let at = account_key(1 + random.below(39) as i64);
+        let _ = change(&engine, Repartition::Split { group: GROUP, at });
+        let ids = partitions(&engine);
+        let left = random.below(ids.len() as u64 - 1) as usize;
+        if random.below(2) == 0 {
+            change(&engine, Repartition::Merge(ids[left + 1], ids[left])).expect("neighbours");
+        }
+    }
+    for account in shuffled(40, random) {
+        let _ = change(&engine, Repartition::Split { group: GROUP, at: account_key(account) });
+    }
+    let ids = partitions(&engine);
+    assert!(ids.len() == 40 && !ids.is_sorted(), "{ids:?}");
+    engine
+}
+
+#[test]
+fn whoever_holds_many_partitions_finds_each_of_them() {
+    let mut random = RandomStream::new(17);
+    let engine = scattered_bank(&mut random);
+    for is_predicted in [true, false] {
+        let predict = move |_: &archipel_engine::RoutingTable, claims: &mut ClaimSet| {
+            if is_predicted {
+                claims.add_group(GROUP);
+            }
+        };
+        let (there, back) = (shuffled(40, &mut random), shuffled(40, &mut random));
+        let (result, outcome) = run(&engine, predict, move |txn| {
+            for account in &there {
+                assert_eq!(balance(txn, *account)?, Some(100), "account {account}");
+            }
+            let up = all_accounts(txn, Direction::Ascending)?;
+            let mut down = all_accounts(txn, Direction::Descending)?;
+            down.reverse();
+            assert!(up == down && up.len() == 40);
+            for account in &back {
+                transfer(txn, *account, (account + 17) % 40, 3)?;
+            }
+            Ok(txn.partitions_held())
+        });
+        assert_eq!((result, outcome.restarts), (Ok(40), 0), "each is claimed once");
+    }
+    assert!(all(&engine).iter().all(|(_, _, balance)| *balance == 100));
+}
+
+#[test]
+fn a_commit_of_many_changes_claims_each_partition_once() {
+    let mut random = RandomStream::new(18);
+    let engine = scattered_bank(&mut random);
+    let transaction = engine.begin();
+    let order = shuffled(40, &mut random);
+    within(&engine, &transaction, move |txn| {
+        for round in 0..30 {
+            for account in &order {
+                assert_eq!(set_balance(txn, *account, round)?, Inserted::Ok);
+            }
+        }
+        Ok(())
+    })
+    .expect("the statement runs");
+    let committed = engine.commit(&transaction).wait().outcome;
+    assert_eq!((committed.result, committed.restarts, committed.partitions), (Ok(()), 0, 40));
+    assert!(all(&engine).iter().all(|(_, _, balance)| *balance == 29));
 }
 
 #[test]

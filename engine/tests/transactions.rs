@@ -607,6 +607,36 @@ fn a_panicking_program_is_undone() {
     assert_eq!(unpredicted(&engine, |txn| balance(txn, 0)).0, Ok(Some(100)));
 }
 
+/// A group that grows at its end has so many partitions after each thousand rows.
+fn partitions_as_rows_come(executors: usize, thousands: i64) -> Vec<usize> {
+    let store = archipel_engine::log::MemoryStore::new();
+    let config = archipel_engine::EngineConfig { background: false, split_rows: 250, ..config(executors) };
+    let engine = archipel_engine::Engine::open(config, std::sync::Arc::new(store)).expect("opens");
+    open_bank(&engine, 0);
+    let count = |thousand: i64| {
+        let all = move |txn: &mut archipel_engine::Txn<'_>| {
+            for id in thousand * 1_000..(thousand + 1) * 1_000 {
+                assert_eq!(insert_account(txn, id, &format!("owner {id}"), 100)?, Inserted::Ok);
+            }
+            Ok(())
+        };
+        unpredicted(&engine, all).0.expect("inserted");
+        engine.routing().routes(GroupId(ACCOUNTS.0)).len()
+    };
+    (0..thousands).map(count).collect()
+}
+
+#[test]
+fn partitions_of_a_group_that_grows_become_larger_instead_of_ever_more() {
+    let counts = partitions_as_rows_come(1, 64);
+    assert!(counts[15] >= 16, "{counts:?}");
+    // Each time that the rows double the same number comes, not twice as many.
+    let (first, second) = (counts[31] - counts[15], counts[63] - counts[31]);
+    assert!(second <= first + 8 && counts[63] <= 80, "{counts:?}");
+    let more = partitions_as_rows_come(3, 64);
+    assert!(more[63] > counts[63], "{more:?}: more executors have more of them");
+}
+
 #[test]
 fn a_growing_partition_splits_by_itself_and_queued_work_finds_its_rows() {
     let store = archipel_engine::log::MemoryStore::new();

@@ -67,7 +67,8 @@ pub struct EngineConfig {
     /// more than four times as many that came after its snapshot. The default takes some hundreds of
     /// microseconds.
     pub page_rows_max: usize,
-    /// A partition one of whose trees has more rows than this splits.
+    /// A partition one of whose trees has more rows than this splits, while its group has few for the
+    /// executors there are.
     pub split_rows: u64,
     /// Whether the engine runs its own log writer and checkpointer. The simulator steps the
     /// writer itself.

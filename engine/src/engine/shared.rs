@@ -102,9 +102,15 @@ pub(crate) struct Shared {
 /// So many partitions a group gets for each executor, where its keys allow: enough to level
 /// the load by moving whole partitions, few enough for statements over all of them.
 pub const PARTITIONS_PER_EXECUTOR: usize = 4;
+/// From so many partitions for each executor on, a group that grows has larger ones instead of more: splits
+/// by load have something to choose from, and what is done for each partition stays little.
+const SIZED_PER_EXECUTOR: usize = 16;
 /// A partition with fewer rows is not split for the sake of spreading: a small group is
 /// cheaper in one piece.
 const SPREAD_ROWS_MIN: u64 = 2_000;
+
+/// What threads had that ended is kept for so many new ones.
+const IDLE_WORKERS_MAX: usize = 32;
 
 /// No machine has more cores than this.
 const EXECUTORS_MAX: usize = 1 << 13;
@@ -370,8 +376,15 @@ impl Shared {
         idle.unwrap_or_else(|| Worker::new(self))
     }
 
+    /// Keeps what a thread that ends had of the engine for the next one, unless there is enough.
     pub fn return_worker(&self, worker: Box<Worker>) {
-        self.idle_workers.lock().push(worker);
+        let mut idle = self.idle_workers.lock();
+        if idle.len() < IDLE_WORKERS_MAX || !worker.may_end() {
+            idle.push(worker);
+            return;
+        }
+        drop(idle);
+        worker.end(self);
     }
 
     /// Whether this thread may run a program over these partitions on the spot: a thread of
@@ -549,6 +562,10 @@ impl Shared {
         }
         let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
         let (reason, partitions_max) = if largest >= self.config.split_rows {
+            if !self.outgrows(partition.group(), rows) {
+                data.split_again_rows = rows + rows / 4;
+                return;
+            }
             ("size", usize::MAX)
         } else if rows >= SPREAD_ROWS_MIN && self.spreads(partition.group(), rows) {
             ("spread over executors", PARTITIONS_PER_EXECUTOR * self.active_count())
@@ -565,6 +582,21 @@ impl Shared {
             split_at: None,
         };
         drop(super::submit_on(self, split, super::SubmitOptions::default()));
+    }
+
+    /// Whether a partition of so many rows, more than one should have where there are few, is to be split
+    /// for its size: until its group has [`SIZED_PER_EXECUTOR`] for each executor, and then if it has twice
+    /// its share. So partitions become larger with their group, and not ever more; where the load wants
+    /// more of them the monitor cuts.
+    fn outgrows(&self, group: GroupId, rows: u64) -> bool {
+        let many = SIZED_PER_EXECUTOR * self.active_count();
+        let routing = self.routing.load();
+        let routes = routing.routes(group);
+        if routes.len() < many {
+            return true;
+        }
+        let all: u64 = routes.iter().map(|route| route.partition.rows.load(Ordering::Relaxed)).sum();
+        rows.saturating_mul(many as u64) >= all.saturating_mul(2)
     }
 
     /// Whether a partition of so many rows should be split so that its group can be served by

@@ -79,7 +79,8 @@ impl Engine {
         let mut views = Vec::new();
         for group in routing.groups() {
             let routes = routing.routes(group);
-            for (at, route) in routes.iter().enumerate() {
+            let mut ends = routes.iter().skip(1).map(|next| next.low.to_vec());
+            for route in routes {
                 let partition = route.partition;
                 let (memory_node, memory_followed) = super::memory::place(&self.shared, partition);
                 views.push(PartitionView {
@@ -87,7 +88,7 @@ impl Engine {
                     group,
                     home: partition.home(),
                     low: route.low.to_vec(),
-                    high: routes.get(at + 1).map(|next| next.low.to_vec()),
+                    high: ends.next(),
                     rows: partition.rows.load(Ordering::Relaxed),
                     bytes: partition.bytes.load(Ordering::Relaxed),
                     actions: partition.actions.load(Ordering::Relaxed),
@@ -206,8 +207,8 @@ impl Program for CountRows {
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.rows.clear();
-        for (id, table) in &txn.published_references().tables {
-            *self.rows.entry(*id).or_default() += table.tree.len();
+        for (id, table) in txn.published_references().tables.iter() {
+            *self.rows.entry(id).or_default() += table.tree.len();
         }
         for group in self.routing.groups() {
             for route in self.routing.routes(group) {

@@ -130,6 +130,22 @@ impl Worker {
         })
     }
 
+    /// Whether nothing is lost if the thread's part ends: what it has measured of an executor's work counts
+    /// as long as the executor does.
+    pub fn may_end(&self) -> bool {
+        self.statistics.lock().crossings.is_empty()
+    }
+
+    /// Gives back what a thread has of the engine: its slot of the epochs, which it is not inside of, its
+    /// place in the log as soon as that has taken its redo, and what it has counted.
+    pub fn end(mut self: Box<Self>, shared: &Shared) {
+        shared.memory.add(std::mem::take(&mut self.memory.local));
+        shared.snapshots.add_bytes(std::mem::take(&mut self.version_bytes));
+        shared.monitor.end_thread(&self.statistics);
+        shared.log.end_buffer(&self.commits);
+        shared.epochs.unregister(&self.slot);
+    }
+
     /// Takes up definitions published since the last look.
     #[inline]
     pub fn refresh(&mut self, shared: &Shared) {
@@ -312,4 +328,47 @@ pub(crate) fn put(worker: Box<Worker>) {
         }
     });
     worker.into_iter().for_each(give_back);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+    use crate::engine::{Engine, EngineConfig};
+    use crate::log::MemoryStore;
+    use crate::txn::{NextValue, ROW_ID_SEQUENCE, Sequence};
+
+    #[test]
+    fn threads_that_end_give_back_what_they_had() {
+        const THREADS: usize = 200;
+        let config =
+            EngineConfig { background: false, pin_threads: false, ..EngineConfig::with_executors(1) };
+        let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("opens");
+        let shared = &engine.shared;
+        let sequence = Sequence::new(ROW_ID_SEQUENCE, None);
+        for _ in 0..3 {
+            let all_are_here = Barrier::new(THREADS);
+            let body = || {
+                with_worker(shared, |shared, worker| {
+                    all_are_here.wait();
+                    let (value, _) = sequence.take(shared, worker, 1_000);
+                    assert!(matches!(value, NextValue::Value(_)));
+                });
+            };
+            std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(body)).collect();
+                // Until they have ended, and not only run their bodies.
+                threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+            });
+            assert!(shared.epochs.registered() < THREADS / 2, "{} slots", shared.epochs.registered());
+            let last = shared.epochs.current();
+            assert_eq!(shared.log.newest_commit(), last, "what ended threads have logged is known");
+            engine.step_log().expect("written");
+            assert!(shared.log.is_durable(last));
+            engine.step_log().expect("written");
+            assert!(shared.log.buffers() < THREADS / 2, "{} buffers", shared.log.buffers());
+            assert_eq!(shared.log.newest_commit(), last);
+        }
+    }
 }

@@ -30,6 +30,8 @@ struct Inner {
     segments: VecDeque<Segment>,
     /// Emptied vectors, kept so that committing does not allocate.
     spare: Vec<Vec<u8>>,
+    /// Nobody commits through it any more.
+    has_ended: bool,
 }
 
 /// One committing thread's buffer; made by [`super::Log::new_buffer`].
@@ -105,6 +107,17 @@ impl CommitBuffer {
     /// Bytes not yet taken by the log writer.
     pub fn pending_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Says that nobody commits through it any more.
+    pub(super) fn end(&self) {
+        self.inner.lock().has_ended = true;
+    }
+
+    /// Whether there is nothing in it any more, nor will be.
+    pub(super) fn is_over(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.has_ended && inner.segments.is_empty()
     }
 
     /// The epoch of the newest commit there was.

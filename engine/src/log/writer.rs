@@ -113,6 +113,8 @@ pub struct Log {
     wanted: CachePadded<AtomicU64>,
     state: AtomicU8,
     buffers: Mutex<Vec<Arc<CommitBuffer>>>,
+    /// The newest epoch in buffers that are gone; changes under their lock.
+    newest_gone: AtomicU64,
     subscribers: Mutex<Vec<Arc<dyn Wake>>>,
     nudged: Mutex<bool>,
     nudge: Condvar,
@@ -132,6 +134,7 @@ impl Log {
             wanted: CachePadded::new(AtomicU64::new(0)),
             state: AtomicU8::new(OPEN),
             buffers: Mutex::default(),
+            newest_gone: AtomicU64::new(0),
             subscribers: Mutex::default(),
             nudged: Mutex::default(),
             nudge: Condvar::new(),
@@ -152,6 +155,18 @@ impl Log {
         let buffer = Arc::new(CommitBuffer::default());
         self.buffers.lock().push(Arc::clone(&buffer));
         buffer
+    }
+
+    /// A thread has committed through `buffer` for the last time. The buffer goes as soon as what is in it has
+    /// been taken.
+    pub(crate) fn end_buffer(&self, buffer: &CommitBuffer) {
+        buffer.end();
+    }
+
+    /// How many buffers there are.
+    #[cfg(test)]
+    pub(crate) fn buffers(&self) -> usize {
+        self.buffers.lock().len()
     }
 
     /// Everything up to this epoch survives a crash.
@@ -259,8 +274,21 @@ impl Log {
 
     /// The epoch of the newest commit there was since the start. Whoever has seen a commit's rows finds
     /// its epoch here: redo is appended before a partition is released.
-    pub(super) fn newest_commit(&self) -> Epoch {
-        self.buffers.lock().iter().map(|buffer| buffer.newest()).max().unwrap_or(Epoch(0))
+    pub(crate) fn newest_commit(&self) -> Epoch {
+        let buffers = self.buffers.lock();
+        let gone = Epoch(self.newest_gone.load(Ordering::Relaxed));
+        buffers.iter().map(|buffer| buffer.newest()).fold(gone, Epoch::max)
+    }
+
+    /// Lets go of buffers that are through.
+    fn drop_ended(&self, buffers: &mut Vec<Arc<CommitBuffer>>) {
+        buffers.retain(|buffer| {
+            let is_over = buffer.is_over();
+            if is_over {
+                self.newest_gone.fetch_max(buffer.newest().0, Ordering::Relaxed);
+            }
+            !is_over
+        });
     }
 
     fn publish(&self, epoch: Epoch) {
@@ -412,11 +440,12 @@ impl LogWriter {
     }
 
     fn collect(&mut self, closed: Epoch) {
-        let buffers = self.log.buffers.lock();
+        let mut buffers = self.log.buffers.lock();
         for buffer in buffers.iter() {
             buffer.take(closed, &mut self.taken);
             self.segments.extend(self.taken.drain(..).map(|segment| (Arc::clone(buffer), segment)));
         }
+        self.log.drop_ended(&mut buffers);
         drop(buffers);
         self.segments.sort_by_key(|(_, segment)| segment.epoch);
     }

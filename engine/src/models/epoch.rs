@@ -7,7 +7,7 @@ use super::{explore, sync};
 use crate::id::Epoch;
 
 #[path = "../txn/epoch.rs"]
-#[allow(clippy::duplicate_mod)]
+#[allow(dead_code, clippy::duplicate_mod)]
 mod code;
 
 use code::EpochClock;
@@ -56,5 +56,41 @@ fn a_closed_epoch_has_all_its_commits() {
         committer.join().expect("it ends");
         taken += buffer.take(clock.current());
         assert_eq!(taken, 2, "a commit is missing, or was taken twice");
+    });
+}
+
+#[test]
+fn a_shared_advance_comes_after_what_all_did_who_share_it() {
+    use sync::{AtomicBool, Ordering};
+    explore(2, || {
+        let clock = sync::Arc::new(EpochClock::new(Epoch(1)));
+        let registered = sync::Arc::new([AtomicBool::new(false), AtomicBool::new(false)]);
+        let slot = clock.register();
+        let committer = {
+            let (clock, registered) = (clock.clone(), registered.clone());
+            thread::spawn(move || {
+                let epoch = clock.enter(&slot);
+                let seen = [0, 1].map(|who: usize| registered[who].load(Ordering::Acquire));
+                clock.leave(&slot);
+                (epoch, seen)
+            })
+        };
+        let snapshot = {
+            let (clock, registered) = (clock.clone(), registered.clone());
+            move |who: usize| {
+                registered[who].store(true, Ordering::Release);
+                clock.advance_since()
+            }
+        };
+        let other = {
+            let snapshot = snapshot.clone();
+            thread::spawn(move || snapshot(1))
+        };
+        let mine = snapshot(0);
+        let closed = [mine, other.join().expect("it ends")];
+        let (epoch, seen) = committer.join().expect("it ends");
+        for who in [0, 1] {
+            assert!(epoch <= closed[who] || seen[who], "a later commit does not know of the snapshot");
+        }
     });
 }

@@ -80,6 +80,8 @@ const MEETINGS_MAX: usize = 256;
 /// Sub-partitions a meeting names. One of more is a statement over many partitions, which no
 /// placement would make local.
 pub const PARTICIPANTS_MAX: usize = 4;
+/// So often a measured run compares a claim with a partition, at most.
+const COMPARED_MAX: usize = 10_000;
 /// A run that took so many times the mean was interrupted, or is so rare that one sample of it
 /// says nothing: it counts as this much.
 const OUTLIER: u64 = 32;
@@ -344,13 +346,16 @@ pub(crate) fn measure(
     distribution: &dyn Fn(GroupId) -> Distribution,
 ) {
     let participants = held.iter().filter(|partition| partition.group() != REFERENCE_GROUP).count();
+    // Where one went that claimed very much tells little, and to ask it of each partition takes long.
+    let few = held.len().saturating_mul(run.claims.entries.len()) <= COMPARED_MAX;
     let nanos = run.nanos / participants.max(1) as u64;
     let mut met: SmallVec<[SubPartition; PARTICIPANTS_MAX]> = SmallVec::new();
     for partition in held {
         // SAFETY: the caller still holds all of them; the reference ends in this iteration.
         let data = unsafe { partition.data_mut() };
         let Some(mut statistics) = partition.statistics.try_lock() else { continue };
-        let slice = place(&mut statistics, partition.group(), data, run, nanos, distribution);
+        let claims = if few { &run.claims.entries[..] } else { &[] };
+        let slice = place(&mut statistics, partition.group(), data, (run, claims), nanos, distribution);
         if participants > 1 && partition.group() != REFERENCE_GROUP && met.len() < PARTICIPANTS_MAX {
             met.push((partition.id, slice));
         }
@@ -374,7 +379,7 @@ fn place(
     statistics: &mut PartitionStatistics,
     group: GroupId,
     data: &PartitionData,
-    run: &Run<'_>,
+    (run, claims): (&Run<'_>, &[ClaimEntry]),
     nanos: u64,
     distribution: &dyn Fn(GroupId) -> Distribution,
 ) -> u8 {
@@ -390,9 +395,7 @@ fn place(
     statistics.draw(data, &distribution);
     statistics.count(nanos, stands_for);
     // Points, and ranges that lie in one sub-partition.
-    let mut places: Places<'_> = run
-        .claims
-        .entries
+    let mut places: Places<'_> = claims
         .iter()
         .filter_map(|entry| match entry {
             ClaimEntry::Point { group: of, key } if *of == group && data.covers(key) => {

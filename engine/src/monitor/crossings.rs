@@ -54,6 +54,11 @@ struct Counted {
 }
 
 impl Crossings {
+    /// Whether there was none.
+    pub fn is_empty(&self) -> bool {
+        self.of.is_empty()
+    }
+
     pub fn add_direct(&mut self, by: ExecutorId, home: ExecutorId, nanos: u64) {
         add(&mut self.counted(by).direct, home, nanos);
     }

@@ -99,6 +99,8 @@ pub(crate) struct Monitor {
     measures: AtomicBool,
     settings: Mutex<MonitorSettings>,
     threads: Mutex<Vec<Arc<Mutex<ThreadStatistics>>>>,
+    /// What threads counted that have ended.
+    ended: Mutex<RunCounts>,
     watch: Mutex<Watch>,
     pub decisions: Decisions,
     shown: Mutex<Shown>,
@@ -132,6 +134,7 @@ impl Monitor {
             measures: AtomicBool::new(settings.measures),
             settings: Mutex::new(settings),
             threads: Mutex::default(),
+            ended: Mutex::default(),
             watch: Mutex::default(),
             decisions: Decisions::default(),
             shown: Mutex::default(),
@@ -160,6 +163,13 @@ impl Monitor {
         thread
     }
 
+    /// A thread has ended; it counts on.
+    pub fn end_thread(&self, thread: &Arc<Mutex<ThreadStatistics>>) {
+        let mut threads = self.threads.lock();
+        threads.retain(|other| !Arc::ptr_eq(other, thread));
+        self.ended.lock().add(&thread.lock());
+    }
+
     fn threads(&self) -> Vec<Arc<Mutex<ThreadStatistics>>> {
         self.threads.lock().clone()
     }
@@ -178,17 +188,24 @@ impl Monitor {
     }
 
     pub fn run_counts(&self) -> RunCounts {
-        let mut counts = RunCounts::default();
-        for thread in self.threads() {
-            let thread = thread.lock();
-            let tally = thread.tally;
-            counts.runs += tally.runs;
-            counts.multi_partition += tally.multi;
-            counts.restarts += tally.restarts;
-            counts.queued += tally.queued;
-            counts.queue_wait_nanos += tally.waited_nanos * MEASURE_EVERY;
-            counts.meetings_lost += thread.lost;
+        // Under one latch: whoever ends meanwhile is counted once.
+        let threads = self.threads.lock();
+        let mut counts = *self.ended.lock();
+        for thread in &*threads {
+            counts.add(&thread.lock());
         }
         counts
+    }
+}
+
+impl RunCounts {
+    fn add(&mut self, thread: &ThreadStatistics) {
+        let tally = thread.tally;
+        self.runs += tally.runs;
+        self.multi_partition += tally.multi;
+        self.restarts += tally.restarts;
+        self.queued += tally.queued;
+        self.queue_wait_nanos += tally.waited_nanos * MEASURE_EVERY;
+        self.meetings_lost += thread.lost;
     }
 }

@@ -1,12 +1,13 @@
 //! What a program predicts it will touch.
 
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use crate::id::GroupId;
 use crate::storage::KeyBuf;
 
 /// One predicted range of a group. A point is the range `[key, key]`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ClaimEntry {
     Point {
         group: GroupId,
@@ -22,6 +23,9 @@ pub(crate) enum ClaimEntry {
         group: GroupId,
     },
 }
+
+/// So many entries are compared one by one.
+const COMPARED_MAX: usize = 8;
 
 /// A prediction: keys and ranges of groups. Kept by key, not by partition, so that it can be
 /// resolved again after a split.
@@ -101,6 +105,9 @@ impl ClaimSet {
         if other.everything {
             self.everything();
         } else if !self.everything {
+            if self.entries.len().max(other.entries.len()) > COMPARED_MAX {
+                return self.merge_many(other);
+            }
             for entry in &other.entries {
                 if !self.entries.contains(entry) {
                     self.entries.push(entry.clone());
@@ -109,19 +116,53 @@ impl ClaimSet {
         }
     }
 
+    #[cold]
+    fn merge_many(&mut self, other: &ClaimSet) {
+        let mut known: FxHashSet<&ClaimEntry> = self.entries.iter().collect();
+        let new: Vec<&ClaimEntry> = other.entries.iter().filter(|entry| known.insert(entry)).collect();
+        self.entries.extend(new.into_iter().cloned());
+    }
+
     /// Widens every entry to its whole group: the prediction was wrong too often.
     pub(crate) fn widen(&mut self) {
-        let mut groups: SmallVec<[GroupId; 4]> = SmallVec::new();
-        for entry in &self.entries {
-            let group = match entry {
-                ClaimEntry::Point { group, .. }
-                | ClaimEntry::Range { group, .. }
-                | ClaimEntry::Group { group } => *group,
-            };
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
+        let group = |entry: &ClaimEntry| match entry {
+            ClaimEntry::Point { group, .. }
+            | ClaimEntry::Range { group, .. }
+            | ClaimEntry::Group { group } => *group,
+        };
+        let mut groups: SmallVec<[GroupId; 4]> = self.entries.iter().map(group).collect();
+        groups.sort_unstable();
+        groups.dedup();
         self.entries = groups.into_iter().map(|group| ClaimEntry::Group { group }).collect();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn points(keys: std::ops::Range<u8>) -> ClaimSet {
+        let mut claims = ClaimSet::new();
+        for key in keys {
+            claims.add_point(GroupId(u32::from(key % 3)), &[key]);
+        }
+        claims
+    }
+
+    #[test]
+    fn many_entries_are_united_as_few_are() {
+        for (one, other) in [(0..3, 2..5), (0..100, 50..120), (0..100, 0..2), (0..0, 0..40)] {
+            let mut united = points(one.clone());
+            united.merge(&points(other.clone()));
+            assert_eq!(united.entries, points(one.start..one.end.max(other.end)).entries);
+        }
+        let mut twice = points(0..20);
+        twice.entries.extend(points(0..20).entries);
+        let mut united = ClaimSet::new();
+        united.merge(&twice);
+        assert_eq!(united.entries, points(0..20).entries, "each once");
+        united.widen();
+        let groups = (0..3).map(|group| ClaimEntry::Group { group: GroupId(group) });
+        assert_eq!(united.entries.to_vec(), groups.collect::<Vec<_>>());
     }
 }

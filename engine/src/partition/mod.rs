@@ -35,6 +35,7 @@
 mod claims;
 mod data;
 mod gate;
+mod numbers;
 mod routes;
 mod routing;
 mod ticket;
@@ -110,6 +111,9 @@ pub(crate) struct Partition {
     pub followed: AtomicU64,
     /// What the monitor reads; the holder only tries the latch.
     pub statistics: Mutex<PartitionStatistics>,
+    /// The group and the first key it began with, which it keeps until it is a shell: a split cuts off
+    /// what is above, and a merge takes in what is to the right.
+    began_at: Mutex<(GroupId, KeyBuf)>,
 }
 
 /// The memory lies on several nodes, or nobody knows where; or an island that has several nodes.
@@ -143,6 +147,7 @@ impl Partition {
             home: AtomicU16::new(home.0),
             id,
             group: AtomicU32::new(group.0),
+            began_at: Mutex::new((group, data.low.clone())),
             data: UnsafeCell::new(data),
             queue: Mutex::new(Queue::default()),
             actions: AtomicU64::new(0),
@@ -174,6 +179,7 @@ impl Partition {
         }
         // Whoever ran over the shell by an old routing table was perhaps measured.
         *self.statistics.lock() = PartitionStatistics::default();
+        *self.began_at.lock() = (group, data.low.clone());
         // SAFETY: held by the caller; the reference ends with the statement.
         *unsafe { self.data_mut() } = data;
     }
@@ -184,6 +190,12 @@ impl Partition {
         // SAFETY: held by the caller; the reference ends with the statement.
         *unsafe { self.data_mut() } = PartitionData::shell(&KeyBuf::new());
         *self.statistics.lock() = PartitionStatistics::default();
+    }
+
+    /// The group and the first key it has now, or had last if it is a shell. To those who do not hold it
+    /// this is a hint, to be compared with a routing table.
+    pub fn began_at(&self) -> (GroupId, KeyBuf) {
+        self.began_at.lock().clone()
     }
 
     pub fn home(&self) -> ExecutorId {

@@ -96,6 +96,14 @@ impl Routes {
         Some(&piece[within(piece, key)])
     }
 
+    /// The last range that begins below a key; of all, without one.
+    pub(crate) fn below(&self, high: Option<&[u8]>) -> Option<&Route> {
+        let Some(high) = high else { return self.pieces.last()?.last() };
+        let is_below = |route: &Route| route.low[..] < *high;
+        let piece = &self.pieces[self.pieces.partition_point(|piece| is_below(&piece[0])).checked_sub(1)?];
+        Some(&piece[piece.partition_point(is_below) - 1])
+    }
+
     /// The ranges from the one that covers a key.
     pub(crate) fn from(&self, key: &[u8]) -> impl Iterator<Item = &Route> {
         let at = piece_of(&self.pieces, key);
@@ -202,6 +210,9 @@ mod tests {
         let place = model.keys().position(|low| low == asked);
         assert_eq!(routes.position(asked), place);
         assert_eq!(routes.beginning(asked).map(Route::partition), model.get(asked).copied());
+        let last_below = model.range(..asked.clone()).next_back().map(|it| *it.1);
+        assert_eq!(routes.below(Some(asked)).map(Route::partition), last_below);
+        assert_eq!(routes.below(None).map(Route::partition), model.values().next_back().copied());
     }
 
     #[test]

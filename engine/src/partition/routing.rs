@@ -4,11 +4,12 @@
 //! version its thread has at hand: a stale prediction is caught by the bounds of the claimed
 //! partitions.
 
-use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
+use super::numbers::Numbers;
 use super::{ClaimEntry, ClaimSet, HeldList, PartitionRef, Routes};
 use crate::id::{ExecutorId, GroupId, PartitionId};
-use crate::storage::KeyBuf;
+use crate::storage::{KeyBuf, SharedMap};
 
 /// One range of a group and the partition that holds it.
 #[derive(Clone)]
@@ -33,9 +34,10 @@ impl Route {
 pub struct RoutingTable {
     pub version: u64,
     /// The first `low` of every group is empty.
-    groups: FxHashMap<GroupId, Routes>,
+    groups: SharedMap<GroupId, Routes>,
     /// Those of a group that is not there.
     none: Routes,
+    numbers: Arc<Numbers<PartitionRef>>,
 }
 
 impl RoutingTable {
@@ -46,7 +48,7 @@ impl RoutingTable {
 
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupId> {
-        let mut groups: Vec<GroupId> = self.groups.keys().copied().collect();
+        let mut groups: Vec<GroupId> = self.groups.iter().map(|(group, _)| group).collect();
         groups.sort_unstable();
         groups
     }
@@ -62,7 +64,7 @@ impl RoutingTable {
 
     /// All partitions, in no order.
     pub(crate) fn partitions(&self) -> impl Iterator<Item = PartitionRef> {
-        self.groups.values().flat_map(Routes::iter).map(|route| route.partition)
+        self.groups.iter().flat_map(|(_, routes)| routes.iter()).map(|route| route.partition)
     }
 
     /// All partitions, in partition order.
@@ -115,6 +117,7 @@ impl RoutingTable {
     pub(crate) fn put_group(&mut self, group: GroupId, routes: Vec<Route>) {
         debug_assert!(routes.first().is_some_and(|route| route.low.is_empty()));
         debug_assert!(routes.windows(2).all(|pair| pair[0].low < pair[1].low));
+        routes.iter().for_each(|route| self.numbers.note(route.partition.id, route.partition));
         self.groups.insert(group, Routes::new(routes));
     }
 
@@ -129,11 +132,15 @@ impl RoutingTable {
         }
     }
 
-    /// Where a partition is among its group's routes.
-    pub(crate) fn position_of(&self, id: PartitionId) -> Option<(GroupId, usize)> {
-        self.groups.iter().find_map(|(group, routes)| {
-            routes.iter().position(|route| route.partition.id == id).map(|at| (*group, at))
-        })
+    /// The group of a partition, and the first key of its range.
+    ///
+    /// The partition says where it began, this table whether it has it there. They differ where the
+    /// partition has become another one, or is about to; by then there is, or will be in a moment, a
+    /// table without the one that was asked for.
+    pub(crate) fn range_of(&self, id: PartitionId) -> Option<(GroupId, KeyBuf)> {
+        let (group, low) = self.numbers.get(id)?.began_at();
+        let route = self.routes(group).beginning(&low)?;
+        (route.partition.id == id).then_some((group, low))
     }
 
     /// Every key of the group belongs to exactly one partition: the first range starts at the least key,
@@ -154,6 +161,7 @@ impl RoutingTable {
 
     /// Adds the upper part of a split partition.
     pub(crate) fn add_split(&mut self, group: GroupId, low: KeyBuf, partition: PartitionRef) {
+        self.numbers.note(partition.id, partition);
         if let Some(routes) = self.groups.get_mut(&group) {
             routes.insert(Route { low, partition });
         }
@@ -205,5 +213,25 @@ mod tests {
         assert_eq!(ids(&table, |claims| claims.add_group(GroupId(7))), [0, 1, 2]);
         assert_eq!(ids(&table, |claims| claims.everything()), [0, 1, 2]);
         assert_eq!(ids(&table, |claims| claims.add_point(GroupId(8), b"a")), Vec::<u32>::new());
+    }
+
+    #[test]
+    fn a_partition_is_found_by_its_number_in_the_tables_that_have_it() {
+        let before = table(&[b"", b"b", b"d"]);
+        let range = |table: &RoutingTable, id| table.range_of(PartitionId(id)).map(|(_, low)| low.to_vec());
+        assert_eq!(before.range_of(PartitionId(1)), Some((GroupId(7), KeyBuf::from_slice(b"b"))));
+        assert_eq!((range(&before, 0), range(&before, 3)), (Some(vec![]), None));
+        let shell = before.find(GroupId(7), b"b").expect("it is there");
+        let mut merged = before.clone();
+        merged.remove_merged(GroupId(7), b"b");
+        assert_eq!((range(&merged, 1), range(&merged, 2)), (None, Some(b"d".to_vec())));
+        // The shell is used again, elsewhere.
+        assert!(shell.try_claim());
+        shell.vacate();
+        shell.begin(GroupId(7), ExecutorId(0), PartitionData::new(KeyBuf::from_slice(b"k"), None));
+        assert_eq!(range(&merged, 1), None, "not before the table says so");
+        let mut split = merged.clone();
+        split.add_split(GroupId(7), KeyBuf::from_slice(b"k"), shell);
+        assert_eq!((range(&split, 1), range(&merged, 1)), (Some(b"k".to_vec()), None));
     }
 }

@@ -74,7 +74,7 @@ impl Ticket {
         let mut phase = self.phase.lock();
         match &mut *phase {
             Phase::Waiting { lent, partitions, .. } => {
-                debug_assert!(partitions.iter().any(|wanted| wanted.id == partition.id));
+                debug_assert!(place_of(partitions, partition.id).is_ok());
                 lent.push(partition);
                 if lent.len() < partitions.len() {
                     return Lend::Kept;
@@ -116,16 +116,18 @@ impl Ticket {
         // Only what lies wholly above goes: whatever else brought it here keeps it here.
         let below = !above || claims.means(lower.group(), ranges.low, Some(ranges.at));
         // It may stand there already: by an old routing table, for what the upper part was before.
-        let is_there = partitions.iter().any(|partition| partition.id == upper.id);
+        let place = place_of(partitions, upper.id);
         #[cfg(test)]
-        let is_there = is_there && !crate::planted::has(crate::planted::Bug::LateDivision);
-        if above && !is_there {
-            partitions.push(upper);
+        let place = match place {
+            Ok(at) if crate::planted::has(crate::planted::Bug::LateDivision) => Err(at),
+            place => place,
+        };
+        if let (true, Err(at)) = (above, place) {
+            partitions.insert(at, upper);
         }
-        if !below {
-            partitions.retain(|partition| partition.id != lower.id);
+        if let (false, Ok(at)) = (below, place_of(partitions, lower.id)) {
+            partitions.remove(at);
         }
-        partitions.sort_unstable_by_key(|partition| partition.id);
         (below, above)
     }
 
@@ -134,8 +136,16 @@ impl Ticket {
         let mut phase = self.phase.lock();
         let Phase::Waiting { partitions, lent, .. } = &mut *phase else { return };
         debug_assert!(lent.iter().all(|lent| lent.id != into.id && lent.id != from.id));
-        partitions.retain(|partition| partition.id != from.id && partition.id != into.id);
-        partitions.push(into);
-        partitions.sort_unstable_by_key(|partition| partition.id);
+        if let Ok(at) = place_of(partitions, from.id) {
+            partitions.remove(at);
+        }
+        if let Err(at) = place_of(partitions, into.id) {
+            partitions.insert(at, into);
+        }
     }
+}
+
+/// Where a partition is among those in partition order, or would be.
+fn place_of(partitions: &[PartitionRef], id: PartitionId) -> Result<usize, usize> {
+    partitions.binary_search_by_key(&id, |partition| partition.id)
 }

@@ -4,6 +4,7 @@
 //! - [`key`]       memcomparable keys: byte order is column order
 //! - [`tree`]      the B+tree: one root per partition and table or index, split and
 //!   concatenated in O(height)
+//! - `shared_map`  a map by numbers whose versions share what did not change
 //! - [`versions`]  before-images for registered snapshots; `runs`: those of neighbouring new rows
 //!
 //! Invariant: nothing here latches. A claim makes the caller the only thread inside a
@@ -12,9 +13,11 @@
 pub mod key;
 pub mod row;
 mod runs;
+mod shared_map;
 pub mod tree;
 pub mod versions;
 
 pub use key::KeyBuf;
 pub use row::{ColumnPlace, Row, RowLayout, RowWriter, Touched};
+pub(crate) use shared_map::SharedMap;
 pub use tree::{Finger, Tree};

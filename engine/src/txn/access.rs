@@ -1,12 +1,18 @@
 //! Finding, or claiming, the partition of a key: the check behind every access.
 
+use smallvec::SmallVec;
+
 use super::{Claimed, Place, Txn};
 use crate::id::GroupId;
-use crate::partition::{PartitionRef, Root};
+use crate::partition::{PartitionData, PartitionRef, Root, Route, Routes};
 use crate::program::Stop;
+use crate::storage::KeyBuf;
 
 /// So many held partitions are looked through for a key sooner than the routing table is asked.
 const LOOKED_THROUGH: usize = 8;
+/// Among so many the tests look for what the routing table has not led to.
+#[cfg(test)]
+const CHECKED: usize = 64;
 
 impl Txn<'_> {
     /// The held partition that covers `key`. A miss claims it directly if it is idle;
@@ -20,38 +26,104 @@ impl Txn<'_> {
         {
             return Ok(partition);
         }
-        if self.held.len() > LOOKED_THROUGH
-            && let Some(at) = self.held_by_route(group, key)
-        {
+        if let Some(at) = self.held_at(group, |routes| routes.covering(key), |data| data.covers(key)) {
             self.recent = at;
             return Ok(self.held[at]);
         }
-        for (at, &partition) in self.held.iter().enumerate() {
-            // SAFETY: held by this transaction, and the reference ends with the expression.
-            if partition.group() == group && unsafe { partition.data_mut() }.covers(key) {
-                self.recent = at;
-                return Ok(partition);
-            }
-            #[cfg(test)]
-            // SAFETY: as above.
-            if partition.group() == group
-                && unsafe { partition.data_mut() }.covered(key)
-                && crate::planted::is(crate::planted::Bug::StaleRouting)
-            {
-                return Ok(partition);
-            }
+        #[cfg(test)]
+        if let Some(partition) = self.held_for_once(group, key) {
+            return Ok(partition);
         }
         self.claim_missing(group, key)
     }
 
-    /// Where the partition is among many held ones that the routing table at hand names for a key, if it
-    /// covers the key. The table may be old, and what was claimed late stands in no order: whoever is not
-    /// found so is looked for.
-    fn held_by_route(&self, group: GroupId, key: &[u8]) -> Option<usize> {
-        let named = self.worker.routing.find(group, key)?;
-        let at = self.held.binary_search_by_key(&named.id, |held| held.id).ok()?;
-        // SAFETY: held by this transaction, and the reference ends with the expression.
-        (named.group() == group && unsafe { named.data_mut() }.covers(key)).then_some(at)
+    /// A held partition that covered a key before it was split: for the planted bug that uses it.
+    #[cfg(test)]
+    fn held_for_once(&self, group: GroupId, key: &[u8]) -> Option<PartitionRef> {
+        self.held.iter().copied().find(|partition| {
+            // SAFETY: held by this transaction, and the reference ends with the expression.
+            let covered = partition.group() == group && unsafe { partition.data_mut() }.covered(key);
+            covered && crate::planted::is(crate::planted::Bug::StaleRouting)
+        })
+    }
+
+    /// Where the partition of a group stands among those held that `is_here` accepts; `name` finds it
+    /// among the group's ranges.
+    #[inline]
+    fn held_at(
+        &mut self,
+        group: GroupId,
+        name: impl Fn(&Routes) -> Option<&Route>,
+        is_here: impl Fn(&PartitionData) -> bool,
+    ) -> Option<usize> {
+        // SAFETY: callers pass held partitions, and the reference ends with the expression.
+        let is_it = |held: &PartitionRef| held.group() == group && is_here(unsafe { held.data_mut() });
+        if self.held.len() <= LOOKED_THROUGH {
+            return self.held.iter().position(is_it);
+        }
+        self.held_among_many(group, name, is_it)
+    }
+
+    /// The same among many, which are not looked through.
+    ///
+    /// The routing table at hand may be old. One that was loaded since this transaction holds what it holds
+    /// is not, as far as that goes: whoever changed the range of a partition has published it before the
+    /// partition could be claimed, and while it is held nobody changes it. So a held partition that such a
+    /// table does not name for a key does not cover it. Definitions are an exception: they make groups, and
+    /// drop some, that only their own table tells of.
+    #[inline(never)]
+    fn held_among_many(
+        &mut self,
+        group: GroupId,
+        name: impl Fn(&Routes) -> Option<&Route>,
+        is_it: impl Fn(&PartitionRef) -> bool,
+    ) -> Option<usize> {
+        for is_newest in [false, true] {
+            let routing = match &self.ddl {
+                Some(work) => &work.routing,
+                None => &self.worker.routing,
+            };
+            if let Some(named) = name(routing.routes(group)).map(|route| route.partition)
+                && let Some(at) = self.order.find(named.id, &self.held, |held| held.id)
+                && is_it(&named)
+            {
+                return Some(at);
+            }
+            if is_newest || self.worker.definitions_version() == self.shared.definitions_version() {
+                break;
+            }
+            self.worker.refresh(self.shared);
+        }
+        if self.ddl.is_some() {
+            return self.held.iter().position(is_it);
+        }
+        #[cfg(test)]
+        assert!(
+            self.held.len() > CHECKED || crate::planted::any() || !self.held.iter().any(is_it),
+            "a held partition is not where the routing table has it"
+        );
+        None
+    }
+
+    /// The held partitions of a group that may cover some keys: all of them if they are few, else those of
+    /// the keys.
+    pub(super) fn held_near(&mut self, group: GroupId, keys: &[KeyBuf]) -> SmallVec<[PartitionRef; 8]> {
+        if self.held.len() <= LOOKED_THROUGH {
+            return self.held.iter().copied().filter(|partition| partition.group() == group).collect();
+        }
+        let mut near: SmallVec<[PartitionRef; 8]> = SmallVec::new();
+        for key in keys {
+            let covers = |partition: &PartitionRef| {
+                // SAFETY: held by this transaction, and the reference ends with the expression.
+                unsafe { partition.data_mut() }.covers(key)
+            };
+            if !near.iter().any(covers)
+                && let Some(at) = self.held_at(group, |routes| routes.covering(key), |data| data.covers(key))
+            {
+                near.push(self.held[at]);
+            }
+        }
+        near
     }
 
     /// The held partition that holds the greatest keys below `high` (`None`: of the group).
@@ -60,32 +132,20 @@ impl Txn<'_> {
         group: GroupId,
         high: Option<&[u8]>,
     ) -> Result<PartitionRef, Stop> {
-        for &partition in &self.held {
-            if partition.group() != group {
-                continue;
-            }
-            // SAFETY: held by this transaction, and the reference ends in this iteration.
-            let data = unsafe { partition.data_mut() };
-            let found = match (high, &data.high) {
-                (None, None) => true,
-                (None, Some(_)) => false,
-                (Some(high), None) => data.low[..] < *high,
-                (Some(high), Some(own)) => data.low[..] < *high && *high <= own[..],
-            };
-            if found {
-                return Ok(partition);
-            }
+        let is_here = |data: &PartitionData| match (high, &data.high) {
+            (None, None) => true,
+            (None, Some(_)) => false,
+            (Some(high), None) => data.low[..] < *high,
+            (Some(high), Some(own)) => data.low[..] < *high && *high <= own[..],
+        };
+        if let Some(at) = self.held_at(group, |routes| routes.below(high), is_here) {
+            return Ok(self.held[at]);
         }
         if let Some(stop) = self.claims_no_more() {
             return Err(stop);
         }
         self.worker.refresh(self.shared);
-        let routes = self.worker.routing.routes(group);
-        let at = match high {
-            None => routes.len(),
-            Some(high) => routes.partition_point(|route| route.low[..] < *high),
-        };
-        let Some(route) = at.checked_sub(1).and_then(|at| routes.get(at)) else {
+        let Some(route) = self.worker.routing.routes(group).below(high) else {
             return Err(Stop::Recompile);
         };
         let (partition, low) = (route.partition, route.low.clone());

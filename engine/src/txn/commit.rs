@@ -176,11 +176,13 @@ impl Txn<'_> {
     /// Publishes reference tables and definitions; what definitions leave behind.
     fn publish(&mut self, epoch: Epoch) -> Option<Remains> {
         let mut vector = (*self.shared.references.load()).clone();
+        let mut changed = Vec::new();
         for (id, version, tree) in self.reference_writes.drain(..) {
+            changed.push(id);
             vector.tables.insert(id, std::sync::Arc::new(ReferenceTable { version, epoch, tree }));
         }
-        let remains = self.ddl.take().map(|work| work.publish(self.shared, &mut vector));
-        self.shared.references.publish(vector, epoch, self.shared.snapshots.any());
+        let remains = self.ddl.take().map(|work| work.publish(self.shared, &mut vector, &mut changed));
+        self.shared.references.publish(vector, &changed, epoch, self.shared.snapshots.any());
         remains
     }
 }

@@ -212,9 +212,15 @@ impl DdlWork {
 
     /// Makes the copies current; between the redo and the leaving of the epoch. Answers what is to
     /// be cleared away once the epoch has been left: to free a large table takes long.
-    pub fn publish(self: Box<Self>, shared: &Arc<Shared>, vector: &mut ReferenceVector) -> Remains {
+    pub fn publish(
+        self: Box<Self>,
+        shared: &Arc<Shared>,
+        vector: &mut ReferenceVector,
+        changed: &mut Vec<TreeId>,
+    ) -> Remains {
         for id in &self.dropped_references {
             vector.tables.remove(id);
+            changed.push(*id);
         }
         shared.publish_definitions(self.schema, self.routing);
         self.regrouped.into_iter().for_each(|view| shared.repartitions.add(view));

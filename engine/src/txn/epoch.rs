@@ -43,6 +43,18 @@ impl EpochClock {
         slot
     }
 
+    /// Takes back the slot of a thread that will enter no epoch any more, and is in none.
+    pub(crate) fn unregister(&self, slot: &Arc<EpochSlot>) {
+        debug_assert!(slot.load(Ordering::Relaxed) == 0, "nobody ends inside an epoch");
+        self.slots.lock().retain(|other| !Arc::ptr_eq(other, slot));
+    }
+
+    /// How many threads may enter an epoch.
+    #[cfg(test)]
+    pub(crate) fn registered(&self) -> usize {
+        self.slots.lock().len()
+    }
+
     /// Enters the current epoch. Sequentially consistent: a thread that read the global epoch
     /// and one that advances it agree on who was first.
     pub(crate) fn enter(&self, slot: &EpochSlot) -> Epoch {
@@ -64,7 +76,28 @@ impl EpochClock {
     /// Opens the next epoch, waits until the old one is closed, and returns it. The wait is for
     /// commit points in progress: nanoseconds, unless such a thread is preempted.
     pub fn advance(&self) -> Epoch {
+        self.close(&mut self.closed.lock())
+    }
+
+    /// As [`EpochClock::advance`], but whoever asks while another one advances shares the next advance with
+    /// all who do.
+    ///
+    /// What the caller did before is done before the advance whose epoch it gets: it has seen an epoch open,
+    /// so whoever closes that one, or a later one, opens the next after the look. A commit that enters a
+    /// later epoch has seen it opened, and therefore (both sides have a fence between) sees what the caller
+    /// did. An advance that was under way already closes an older epoch, and does not count.
+    pub fn advance_since(&self) -> Epoch {
+        fence(Ordering::SeqCst);
+        let open = self.global.load(Ordering::SeqCst);
         let mut closed = self.closed.lock();
+        match *closed >= open {
+            true => Epoch(*closed),
+            false => self.close(&mut closed),
+        }
+    }
+
+    /// Advances; the caller has the lock.
+    fn close(&self, closed: &mut u64) -> Epoch {
         let old = self.global.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let slots: Vec<Arc<EpochSlot>> = self.slots.lock().clone();

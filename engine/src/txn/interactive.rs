@@ -5,11 +5,11 @@
 //! partition of those keys at once, so nobody sees half of a transaction. Keys, not
 //! partitions, are remembered: a split between two statements moves the side tables along.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 use super::images::Images;
@@ -18,7 +18,7 @@ use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
 use crate::client::Client;
 use crate::engine::{Shared, Start, SubmitOptions};
 use crate::executor::Finish;
-use crate::id::{Epoch, TreeId, TxnId};
+use crate::id::{Epoch, GroupId, PartitionId, TreeId, TxnId};
 use crate::locks::Notes;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
@@ -271,7 +271,7 @@ impl InteractiveState {
         if notes.len().saturating_sub(from) > ENDED_ON_THE_SPOT {
             return claim_partitions(&notes[from..], routing, claims);
         }
-        let mut seen: SmallVec<[(crate::id::GroupId, &[u8]); 8]> = SmallVec::new();
+        let mut seen: SmallVec<[(GroupId, &[u8]); 8]> = SmallVec::new();
         for note in notes.iter().skip(from) {
             // Long transactions would compare every key with every other: cheap for the keys
             // at hand, and duplicates beyond them cost only their resolution.
@@ -290,22 +290,22 @@ const ENDED_ON_THE_SPOT: usize = 1_000;
 /// One key in each partition that many changes lie in, which resolves to the same claims as all of
 /// them do.
 fn claim_partitions(notes: &[OverlayUndo], routing: &RoutingTable, claims: &mut ClaimSet) {
-    let mut claimed: BTreeSet<(crate::id::GroupId, usize)> = BTreeSet::new();
-    // Neighbours mostly lie together.
-    let mut last: Option<(crate::id::GroupId, usize)> = None;
+    let mut claimed: FxHashSet<PartitionId> = FxHashSet::default();
+    // Neighbours mostly lie together: the group, the first key and the end of the last one's range.
+    let mut last: Option<(GroupId, &[u8], Option<&[u8]>)> = None;
     for note in notes {
         let group = note.place.group;
-        let routes = routing.routes(group);
-        let holds = |at: usize| {
-            routes.get(at).is_some_and(|route| route.low[..] <= *note.key)
-                && routes.get(at + 1).is_none_or(|next| next.low[..] > *note.key)
+        let lies_there = |(of, low, high): (GroupId, &[u8], Option<&[u8]>)| {
+            of == group && low <= &*note.key && high.is_none_or(|high| &*note.key < high)
         };
-        if last.is_some_and(|(of, at)| of == group && holds(at)) {
+        if last.is_some_and(lies_there) {
             continue;
         }
-        let at = routes.partition_point(|route| route.low[..] <= *note.key).saturating_sub(1);
-        last = Some((group, at));
-        if claimed.insert((group, at)) {
+        let mut from = routing.routes(group).from(&note.key);
+        // A group that is gone has no partition to claim.
+        let Some(route) = from.next() else { continue };
+        last = Some((group, &route.low[..], from.next().map(|next| &next.low[..])));
+        if claimed.insert(route.partition()) {
             claims.add_point(group, &note.key);
         }
     }
@@ -589,10 +589,9 @@ impl Txn<'_> {
     /// Where a tree is whose definition has changed since it was written to. Only what leaves rows
     /// and images as they are may change while a transaction has written there.
     pub(super) fn place_now(&self, place: Place) -> Place {
-        let tables = &self.worker.schema.tables;
-        let own = tables.get(&place.id).map(|table| Place::of(table));
-        let now = own.or_else(|| {
-            tables.values().find_map(|table| Some(Place::of_index(table, table.index(place.id)?)))
+        let now = self.worker.schema.owner(place.id).and_then(|table| match table.def.id == place.id {
+            true => Some(Place::of(table)),
+            false => Some(Place::of_index(table, table.index(place.id)?)),
         });
         now.filter(|now| (now.group, now.root) == (place.group, place.root)).unwrap_or(place)
     }

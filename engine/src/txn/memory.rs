@@ -28,9 +28,8 @@ pub(crate) struct Followed {
 
 impl Program for FollowMemory {
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
-        let routes = routing.routes(self.partition.group());
-        if let Some(route) = routes.iter().find(|route| route.partition() == self.partition.id) {
-            claims.add_point(self.partition.group(), &route.low);
+        if let Some((group, low)) = routing.range_of(self.partition.id) {
+            claims.add_point(group, &low);
         }
     }
 

@@ -15,7 +15,7 @@
 //!               └──────────────── commit point ──────────────────────────────────┘
 //! ```
 //!
-//! - `access`      finding, or claiming, the partition of a key
+//! - `access`      finding, or claiming, the partition of a key  - `held_order` where it stands among many
 //! - `read`        get and scans        - `write`  insert, update, delete with their indexes
 //! - `prefetch`  rows that will be asked for soon
 //! - `fan_out` bodies over many partitions side by side
@@ -42,6 +42,7 @@ mod epoch;
 #[path = "epoch/tests.rs"]
 mod epoch_tests;
 mod fan_out;
+mod held_order;
 mod images;
 mod interactive;
 mod isolation;
@@ -94,6 +95,8 @@ pub(crate) use undo::{OverlayUndo, Undo};
 pub(crate) use view::StatementView;
 pub use waits::{WaitEdge, WaitGraph};
 pub(crate) use write::entry_bytes;
+
+use held_order::HeldOrder;
 
 use crate::client::{Client, Refused, Wait, WaitOn};
 use crate::engine::Shared;
@@ -284,6 +287,7 @@ pub struct Txn<'w> {
     claimed: Claimed,
     /// Which of the held partitions was used last.
     recent: usize,
+    order: HeldOrder,
     /// The newest epoch seen in leaves, reference tables and sequences.
     depends_on: Epoch,
     started_at: Option<i64>,
@@ -342,10 +346,11 @@ impl<'w> Txn<'w> {
             own_trees = snapshot.map(|_| interactive.own_trees()).unwrap_or_default();
             reads = interactive.tracks_reads().then(ReadSet::default);
         }
+        #[cfg(test)]
+        assert!(crate::planted::any() || held.windows(2).all(|pair| pair[0].id < pair[1].id));
         Self {
             shared,
             worker,
-            held,
             interactive,
             snapshot,
             reads_newest: false,
@@ -364,6 +369,8 @@ impl<'w> Txn<'w> {
             read_only,
             claimed,
             recent: 0,
+            order: HeldOrder::new(held.len()),
+            held,
             depends_on: Epoch(0),
             started_at: None,
             allowance: Allowance::Budget,
@@ -499,14 +506,7 @@ impl<'w> Txn<'w> {
 
     /// The table a tree belongs to: itself, or an index's.
     pub(crate) fn table_of(&self, id: TreeId) -> TreeId {
-        let tables = &self.worker.schema.tables;
-        if tables.contains_key(&id) {
-            return id;
-        }
-        tables
-            .values()
-            .find(|table| table.indexes.iter().any(|index| index.def.id == id))
-            .map_or(id, |table| table.def.id)
+        self.worker.schema.owner(id).map_or(id, |table| table.def.id)
     }
 
     /// Under which id it waits, if it holds anything while it does.

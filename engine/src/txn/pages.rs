@@ -41,6 +41,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use super::held_order::HeldOrder;
 use super::{Direction, InteractiveState, Isolation, KeyRange, Place, Txn, Visit};
 use crate::engine::{Point, Shared};
 use crate::executor::Worker;
@@ -330,12 +331,11 @@ impl Txn<'_> {
             }
             self.worker.refresh(self.shared);
             let routes = self.worker.routing.routes(group);
-            let after = match at {
-                At::Key(key) => routes.partition_point(|route| route.low[..] <= *key),
-                At::Below(Some(below)) => routes.partition_point(|route| route.low[..] < *below),
-                At::Below(None) => routes.len(),
+            let route = match at {
+                At::Key(key) => routes.covering(key),
+                At::Below(below) => routes.below(below),
             };
-            let Some(route) = after.checked_sub(1).and_then(|at| routes.get(at)) else {
+            let Some(route) = route else {
                 // The group is gone, so the table is, too.
                 return Err(Stop::Recompile);
             };
@@ -365,6 +365,7 @@ impl Txn<'_> {
     fn end_page(&mut self) {
         let held = std::mem::take(&mut self.held);
         self.recent = 0;
+        self.order = HeldOrder::default();
         self.shared.release_all(self.worker, &held);
     }
 

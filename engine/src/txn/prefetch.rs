@@ -41,10 +41,7 @@ impl Txn<'_> {
                 self.worker.scratch.ahead = ahead;
                 continue;
             }
-            for &partition in &self.held {
-                if partition.group() != place.group {
-                    continue;
-                }
+            for partition in self.held_near(place.group, keys) {
                 // SAFETY: held by this transaction; nothing else refers to the partition until
                 // the end of the iteration, and held partitions are all different.
                 let data = unsafe { partition.data_mut() };
@@ -81,11 +78,7 @@ impl Txn<'_> {
             self.reference_tree(place)?.lookup_each(&numbered, visit);
             return Ok(());
         }
-        for at in 0..self.held().len() {
-            let partition = self.held()[at];
-            if partition.group() != place.group {
-                continue;
-            }
+        for partition in self.held_near(place.group, keys) {
             // SAFETY: held by this transaction; the reference ends with the statement.
             let data = unsafe { partition.data_mut() };
             let covered: SmallVec<[(usize, &[u8]); AHEAD_MAX]> =

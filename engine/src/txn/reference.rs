@@ -7,6 +7,7 @@
 //! with the published ones, marks the vector as changing before it enters its epoch, and
 //! publishes before it leaves.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,7 +21,7 @@ use crate::id::{Epoch, TreeId};
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 use crate::storage::tree::Shared as SharedNodes;
-use crate::storage::{Row, Tree};
+use crate::storage::{Row, SharedMap, Tree};
 
 /// A tree whose versions share nodes.
 pub(crate) type SharedTree = Tree<SharedNodes>;
@@ -40,19 +41,18 @@ pub(crate) struct ReferenceTable {
 pub(crate) struct ReferenceVector {
     /// Even; grows by two with every publication.
     pub version: u64,
-    pub tables: FxHashMap<TreeId, Arc<ReferenceTable>>,
+    pub tables: SharedMap<TreeId, Arc<ReferenceTable>>,
 }
 
-/// A table as it was before a commit of this epoch; `None`: it was not there.
-type Past = (TreeId, Epoch, Option<Arc<ReferenceTable>>);
+/// A table as it was before commits of these epochs, oldest first; `None`: it was not there.
+type Past = VecDeque<(Epoch, Option<Arc<ReferenceTable>>)>;
 
 /// The current vector and, for registered snapshots, past tables.
 pub(crate) struct References {
     /// The current vector's version, plus one while a writer is between marking and publishing.
     version: CachePadded<AtomicU64>,
     current: ArcSwap<ReferenceVector>,
-    /// Tables as they were before a commit of the given epoch, oldest first.
-    past: Mutex<Vec<Past>>,
+    past: Mutex<FxHashMap<TreeId, Past>>,
 }
 
 impl References {
@@ -60,7 +60,7 @@ impl References {
         Self {
             version: CachePadded::new(AtomicU64::new(vector.version)),
             current: ArcSwap::from_pointee(vector),
-            past: Mutex::new(Vec::new()),
+            past: Mutex::default(),
         }
     }
 
@@ -83,23 +83,16 @@ impl References {
         self.version.fetch_and(!1, Ordering::SeqCst);
     }
 
-    /// Publishes the next version of the vector; the caller marked it.
-    pub fn publish(&self, mut vector: ReferenceVector, epoch: Epoch, keep_past: bool) {
+    /// Publishes the next version of the vector, in which these tables have changed, come or gone; the
+    /// caller marked it.
+    pub fn publish(&self, mut vector: ReferenceVector, changed: &[TreeId], epoch: Epoch, keep_past: bool) {
         let old = self.current.load_full();
         vector.version = old.version + 2;
         let version = vector.version;
         if keep_past {
             let mut past = self.past.lock();
-            let mut changed: Vec<TreeId> = vector
-                .tables
-                .iter()
-                .filter(|(id, table)| old.tables.get(id).is_none_or(|before| !Arc::ptr_eq(before, table)))
-                .map(|(id, _)| *id)
-                .chain(old.tables.keys().filter(|id| !vector.tables.contains_key(id)).copied())
-                .collect();
-            changed.sort_unstable();
             for id in changed {
-                past.push((id, epoch, old.tables.get(&id).cloned()));
+                past.entry(*id).or_default().push_back((epoch, old.tables.get(id).cloned()));
             }
         }
         self.current.store(Arc::new(vector));
@@ -110,13 +103,12 @@ impl References {
     pub fn at(&self, id: TreeId, epoch: Epoch) -> Option<Arc<ReferenceTable>> {
         // The past is read before the present: a publication between the two is then missed in
         // neither, for it adds to the past first.
-        let find = |past: &[Past]| {
-            past.iter()
-                .find(|(table, until, _)| *table == id && *until > epoch)
-                .map(|(_, _, before)| before.clone())
-        };
         let past = self.past.lock();
-        match find(&past) {
+        let of_table = past.get(&id).and_then(|past| {
+            let at = past.partition_point(|(until, _)| *until <= epoch);
+            past.get(at).map(|(_, before)| before.clone())
+        });
+        match of_table {
             Some(before) => before,
             None => {
                 // Publishing takes the lock before it stores, so this is the table the past
@@ -126,12 +118,17 @@ impl References {
         }
     }
 
-    /// Forgets what no registered snapshot needs.
-    pub fn collect(&self, oldest: Option<Epoch>) {
+    /// Forgets what no registered snapshot needs. The oldest is asked for under the lock: for one that
+    /// registers later whoever publishes waits for it, and keeps what that needs afterwards.
+    pub fn collect(&self, oldest: impl FnOnce() -> Option<Epoch>) {
         let mut past = self.past.lock();
-        match oldest {
+        match oldest() {
             None => past.clear(),
-            Some(oldest) => past.retain(|(_, until, _)| *until > oldest),
+            Some(oldest) => past.retain(|_, past| {
+                let gone = past.partition_point(|(until, _)| *until <= oldest);
+                past.drain(..gone);
+                !past.is_empty()
+            }),
         }
     }
 }

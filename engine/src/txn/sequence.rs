@@ -4,10 +4,15 @@
 //! used, a new bound (PostgreSQL's 32 values ahead) goes to the log, in an epoch that whoever
 //! uses the values depends on. Gaps are allowed, as in PostgreSQL: an undone transaction does
 //! not give its values back.
+//!
+//! Whoever draws changes the sequence, and waits for others who do. A session whose sequence has a CACHE
+//! draws as many at once, and then neither writes nor locks what others see until they are used up: what
+//! it asks for with each of them ([`Txn::lean_on_value`], [`Txn::sequence_incarnation`]) lies apart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +33,9 @@ const LOG_AHEAD: i128 = 32;
 pub struct Sequence {
     pub def: SequenceDef,
     incarnation: u64,
-    state: Mutex<SequenceState>,
+    /// The epoch in which the bound was logged, which grows; beside `state`, under whose lock it changes.
+    bound_epoch: AtomicU64,
+    state: CachePadded<Mutex<SequenceState>>,
 }
 
 /// Where a sequence stands, as PostgreSQL keeps it. What comes next is not kept: another increment
@@ -53,7 +60,6 @@ struct SequenceState {
     position: SequencePosition,
     /// Values up to here (in the direction of the increment) may be used: the log says so.
     bound: i128,
-    bound_epoch: Epoch,
 }
 
 /// What the log and the checkpoint keep of a sequence.
@@ -104,10 +110,10 @@ impl Sequence {
         let position = position.unwrap_or(SequencePosition { last: def.start, called: false });
         // The bound lies before the next value, so the first use logs.
         let bound = position.next(&def) - i128::from(def.increment);
-        let state = SequenceState { position, bound, bound_epoch: Epoch(0) };
+        let state = CachePadded::new(Mutex::new(SequenceState { position, bound }));
         static INCARNATIONS: AtomicU64 = AtomicU64::new(0);
         let incarnation = INCARNATIONS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { def, incarnation, state: Mutex::new(state) })
+        Arc::new(Self { def, incarnation, bound_epoch: AtomicU64::new(0), state })
     }
 
     /// Tells running sequences apart: one that is restarted or altered is another one, and gives
@@ -153,7 +159,7 @@ impl Sequence {
         let mut value = state.position.next(def);
         if value > i128::from(def.max) || value < i128::from(def.min) {
             if !def.cycle {
-                return (NextValue::Exhausted, state.bound_epoch);
+                return (NextValue::Exhausted, self.bound_epoch());
             }
             value = i128::from(if step > 0 { def.min } else { def.max });
             state.bound = value - step;
@@ -161,18 +167,27 @@ impl Sequence {
         let last = self.ahead(value, count - 1);
         if (last - state.bound) * step.signum() > 0 {
             state.bound = self.ahead(last, LOG_AHEAD);
-            state.bound_epoch = log_bound(shared, worker, def, called_to(state.bound));
+            self.note_bound(log_bound(shared, worker, def, called_to(state.bound)));
         }
         state.position = called_to(last);
-        (NextValue::Value(value as i64), state.bound_epoch)
+        (NextValue::Value(value as i64), self.bound_epoch())
+    }
+
+    /// What depends on a value that was drawn depends on this epoch.
+    fn bound_epoch(&self) -> Epoch {
+        Epoch(self.bound_epoch.load(Ordering::Acquire))
+    }
+
+    fn note_bound(&self, epoch: Epoch) {
+        self.bound_epoch.store(epoch.0, Ordering::Release);
     }
 
     pub(crate) fn set(&self, shared: &Arc<Shared>, worker: &mut Worker, value: i64, called: bool) -> Epoch {
         let mut state = self.state.lock();
         state.position = SequencePosition { last: value, called };
         state.bound = state.position.next(&self.def) - i128::from(self.def.increment);
-        state.bound_epoch = log_bound(shared, worker, &self.def, state.position);
-        state.bound_epoch
+        self.note_bound(log_bound(shared, worker, &self.def, state.position));
+        self.bound_epoch()
     }
 }
 
@@ -263,7 +278,7 @@ impl Txn<'_> {
     pub fn lean_on_value(&mut self, id: SequenceId) -> Result<(), Stop> {
         self.admit_sequence(id)?;
         self.draws_under();
-        let epoch = self.sequence(id)?.state.lock().bound_epoch;
+        let epoch = self.running(id)?.bound_epoch();
         self.depend(epoch);
         Ok(())
     }
@@ -292,11 +307,21 @@ impl Txn<'_> {
 
     /// The running sequence behind an id.
     pub fn sequence(&self, id: SequenceId) -> Result<Arc<Sequence>, Stop> {
+        self.running(id).cloned()
+    }
+
+    /// [`Sequence::incarnation`] of the running sequence behind an id.
+    pub fn sequence_incarnation(&self, id: SequenceId) -> Result<u64, Stop> {
+        self.running(id).map(|sequence| sequence.incarnation())
+    }
+
+    /// The same without counting a reference, which would be one for all sessions.
+    fn running(&self, id: SequenceId) -> Result<&Arc<Sequence>, Stop> {
         let schema = match &self.ddl {
             Some(work) => &work.schema,
             None => &*self.worker.schema,
         };
-        schema.sequences.get(&id).cloned().ok_or(Stop::Recompile)
+        schema.sequences.get(&id).ok_or(Stop::Recompile)
     }
 }
 

@@ -138,7 +138,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("archipel.memory_follows", Kind::Bool, Reload, "on", OURS, "Moves the memory of a partition that has moved to another memory node after it, piece by piece."),
     setting("archipel.monitor", Kind::Bool, Reload, "on", OURS, "Measures one transaction in thirty-two, for archipel.adaptive and the views."),
     setting("archipel.one_shot_budget", MILLISECONDS, Server, "20ms", OURS, "Longest run of a one-shot before it becomes interactive."),
-    setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split."),
+    setting("archipel.partition_rows_max", count(1_000, i64::MAX), Server, "100000", OURS, "A partition one of whose tables has more rows than this is split, while there are fewer than 16 of them for each executor."),
     setting("archipel.require_route", Kind::Bool, User, "off", OURS, "Refuses statements and calls that would touch every partition for want of a route."),
     setting("archipel.restart_target", Kind::Integer { min: 1, max: 86_400, unit: Unit::Seconds }, Server, "15s", OURS, "How long recovery may take after a crash; bounds the log by the measured speed of recovery."),
     setting("archipel.route", Kind::Text, User, "", OURS, "In SET of a routine: the argument whose value routes calls whose statements prove no route, or table(argument)."),

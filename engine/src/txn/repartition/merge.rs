@@ -90,7 +90,7 @@ impl Repartitioning {
         &self,
         routing: &RoutingTable,
     ) -> Result<(GroupId, KeyBuf, Option<KeyBuf>), RepartitionRefused> {
-        let find = |id: PartitionId| routing.position_of(id).ok_or(RepartitionRefused::NoPartition(id));
+        let find = |id: PartitionId| routing.range_of(id).ok_or(RepartitionRefused::NoPartition(id));
         let (group, low, right) = match &self.change {
             Repartition::Split { group, at }
             | Repartition::Cut { group, at: Cut::At(at) | Cut::Behind(at), .. } => {
@@ -101,16 +101,16 @@ impl Repartitioning {
             }
             Repartition::Merge(one, other) => {
                 let ((group, left), (other_group, right)) = (find(*one)?, find(*other)?);
-                let (left, right) = (left.min(right), left.max(right));
-                if group != other_group || right - left != 1 {
+                let (left, right) = (left.clone().min(right.clone()), left.max(right));
+                let behind = routing.routes(group).from(&left).nth(1);
+                if group != other_group || behind.is_none_or(|behind| behind.low != right) {
                     return Err(RepartitionRefused::NotNeighbours(*one, *other));
                 }
-                let routes = routing.routes(group);
-                (group, routes[left].low.clone(), Some(routes[right].low.clone()))
+                (group, left, Some(right))
             }
             Repartition::Move { partition, .. } | Repartition::Mark { partition, .. } => {
-                let (group, at) = find(*partition)?;
-                (group, routing.routes(group)[at].low.clone(), None)
+                let (group, low) = find(*partition)?;
+                (group, low, None)
             }
         };
         if group == REFERENCE_GROUP {

@@ -165,7 +165,7 @@ pub fn numbers_for_next_attempt(drawn: &[Drawn], set: &[Oid], left: VecDeque<Dra
 
 fn next_value(ctx: &mut ExecContext<'_, '_>, oid: Oid) -> ExecResult<i64> {
     let file = file_of(ctx, oid)?;
-    let incarnation = ctx.txn.sequence(file)?.incarnation();
+    let incarnation = ctx.txn.sequence_incarnation(file)?;
     // One that was restarted meanwhile gives what it had given to others.
     let same = |left: &Drawn| left.sequence == oid && left.incarnation == incarnation;
     if let Some(at) = ctx.effects().and_then(|effects| effects.numbers_left.iter().position(same)) {
