@@ -10,6 +10,7 @@
 
 pub(crate) mod startup;
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -185,6 +186,13 @@ impl SharedCatalogHandle {
         if !renewed.same_as(&current.catalog) {
             database.put_in_force(renewed);
         }
+    }
+
+    /// The oids that objects of any of the databases have ([`Catalog::oids_in_use`]).
+    pub fn oids_in_use(&self) -> Vec<Range<u32>> {
+        let databases: Vec<Arc<CatalogHandle>> =
+            self.newest.lock().databases.iter().filter_map(Weak::upgrade).collect();
+        databases.iter().flat_map(|database| database.current().catalog.oids_in_use()).collect()
     }
 
     /// Publishes in a database what was planned there, and in all of them what it changes of the shared part.

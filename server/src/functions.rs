@@ -332,7 +332,7 @@ fn waiting<T>(wait: impl FnOnce() -> T) -> T {
     if of_pool { tokio::task::block_in_place(wait) } else { wait() }
 }
 
-/// A number for an object that no catalog knows.
+/// A number for an object that no catalog knows: its maker looks whether another such object has it.
 fn new_oid(host: &Host) -> Result<Datum> {
     let drawn = host.database.catalog.numbers().draw(Numbered::Oid, 1);
     let none_left = || {

@@ -479,7 +479,7 @@ fn what_a_parent_has_its_partitions_have() {
 #[test]
 fn no_numbers_are_drawn_that_types_have_no_room_for() {
     let mut database = Database::new("create table t (a int)");
-    let numbers = Numbers { oid: NUMBERS_END - 8, ..database.catalog.numbers() };
+    let numbers = Numbers { oid: NUMBERS_END - 3, ..database.catalog.numbers() };
     database.catalog = database.catalog.apply(&[CatalogChange::Put(Object::Numbers(numbers))]);
     database.run("create type pair as (a int)");
     let (state, _) = fails(&mut database, "create type mood as enum ('up', 'down')");

@@ -5,6 +5,7 @@
 //! read ends the start.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::{DdlOp, Engine, FIRST_FREE_TREE, Stop, SubmitOptions};
@@ -99,8 +100,11 @@ pub fn load(engine: &Engine) -> Result<(Vec<Catalog>, ObjectNumbers), CatalogErr
     let numbers = ObjectNumbers::new(first_numbers(engine, &catalogs));
     for catalog in &catalogs {
         // Who made it may have chosen its number.
-        numbers.choose(catalog.database_oid().0);
+        numbers.choose(catalog.database_oid().0, None);
     }
+    // Those that steps draw are given once in any case.
+    let named: Vec<Range<u32>> = catalogs.iter().flat_map(Catalog::oids_in_use).collect();
+    numbers.used_by(move || named.clone());
     for catalog in &mut catalogs {
         for step in archipel_migrations::pending(catalog.migration())? {
             *catalog = migrate(engine, catalog, &numbers, step).map_err(CatalogError::Migration)?;

@@ -33,6 +33,7 @@ impl Databases {
             numbers: SharedNumbers::of(numbers),
             known: RwLock::default(),
         };
+        databases.numbers.used_in(&databases.shared);
         for catalog in catalogs {
             databases.add(catalog);
         }

@@ -41,6 +41,12 @@ impl SharedNumbers {
     pub fn of(objects: ObjectNumbers) -> SharedNumbers {
         SharedNumbers { objects: Arc::new(objects), classes: Arc::default() }
     }
+
+    /// Says whose catalogs name what objects are numbered by.
+    pub fn used_in(&self, databases: &Arc<SharedCatalogHandle>) {
+        let databases = databases.clone();
+        self.objects.used_by(move || databases.oids_in_use());
+    }
 }
 
 /// One database. See the module's head.

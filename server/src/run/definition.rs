@@ -14,7 +14,7 @@ use archipel_engine::{
 };
 use archipel_planner::ddl::{FaultyKey, WrittenPart};
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecResult, Notice, RowSink, RunOf};
-use archipel_sql::catalog::CatalogChange;
+use archipel_sql::catalog::{CatalogChange, DrawnOids};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
 use archipel_sql::function::FunctionContext;
@@ -86,6 +86,8 @@ pub struct DefinitionRun {
     /// Whether all rows of that database go before the changes are made.
     pub drops_database: bool,
     pub changes: Vec<CatalogChange>,
+    /// The oids of what it makes; nobody else draws them before the changes are published.
+    pub drawn: Vec<DrawnOids>,
     /// For the validations; a first start has none.
     pub host: Option<Arc<Host>>,
     pub error: Option<SqlError>,
@@ -155,6 +157,7 @@ impl DefinitionRun {
             database,
             drops_database: false,
             changes,
+            drawn: Vec::new(),
             host: None,
             error: None,
             met: None,

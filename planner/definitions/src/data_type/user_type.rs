@@ -12,7 +12,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
-use archipel_sql::type_kind::TypeKind;
+use archipel_sql::type_kind::{NUMBERS_END, TypeKind};
 use archipel_sql::types::{Oid, Type};
 
 use super::composite;
@@ -63,8 +63,10 @@ fn new_labels(written: &[String], work: &mut Work<'_>) -> Result<Vec<EnumLabel>>
                 "duplicate key value violates unique constraint \"pg_enum_typid_label_index\"",
             ));
         }
-        labels.push(EnumLabel { oid: new_label(work), name: label.clone(), order: None });
+        labels.push(EnumLabel { oid: Oid(0), name: label.clone(), order: None });
     }
+    let numbers = rising_labels(&vec![LABEL_SPACE; labels.len()], work);
+    labels.iter_mut().zip(numbers).for_each(|(label, number)| label.oid = number);
     Ok(labels)
 }
 
@@ -76,21 +78,57 @@ fn check_label(label: &str) -> Result<()> {
     Ok(())
 }
 
-/// Labels sort by their numbers: each draws so many, for others to come between.
+/// Labels sort by their numbers, since values are compared where no catalog is at hand: each draws so many, for
+/// others to come between without new numbers for all, which rewrites the rows that hold them.
 const LABEL_SPACE: u32 = 256;
+
+/// What is made of the room for labels where there is not so much in a row any more: a part of it.
+const LABEL_SPACE_SHIFTS: [u32; 3] = [0, 4, u32::BITS - 1];
 
 /// Around a label for which there was no more room: others will come there.
 const CROWDED_SPACE: u32 = 1 << 14;
 
-/// The number of a label behind all others.
-fn new_label(work: &mut Work<'_>) -> Oid {
-    Oid(label_oid(work.oids(LABEL_SPACE)).0 + LABEL_SPACE / 2)
+/// The place of a label in the room that it has: with so much behind it as in front of it, but for what more it
+/// has there.
+fn place_in(room: u32) -> u32 {
+    room - (room.min(LABEL_SPACE) / 2).max(1)
+}
+
+/// Rising numbers for labels, with this much room for each; with less where oids are scattered.
+fn rising_labels(rooms: &[u32], work: &mut Work<'_>) -> Vec<Oid> {
+    if rooms.is_empty() {
+        return Vec::new();
+    }
+    for shift in LABEL_SPACE_SHIFTS {
+        let rooms = rooms.iter().map(|room| (room >> shift).max(1));
+        let all = rooms.clone().fold(0u32, u32::saturating_add);
+        let Some(first) = work.try_oids(0, all) else { continue };
+        let mut at = label_oid(first).0;
+        let place = |room: u32| {
+            let number = Oid(at + place_in(room));
+            at += room;
+            number
+        };
+        return rooms.map(place).collect();
+    }
+    // The plan as a whole is refused.
+    vec![label_oid(work.oids(NUMBERS_END)); rooms.len()]
+}
+
+/// The number of a label behind all others; `None` if there is no room behind the last.
+fn label_behind(labels: &[EnumLabel], work: &mut Work<'_>) -> Option<Oid> {
+    let from = labels.last().map_or(0, |last| last.oid.0 - Oid::ENUM_LABELS + 1);
+    LABEL_SPACE_SHIFTS.iter().find_map(|shift| {
+        let room = (LABEL_SPACE >> shift).max(1);
+        let first = work.try_oids(from, room)?;
+        Some(Oid(label_oid(first).0 + place_in(room)))
+    })
 }
 
 /// The number of a label that comes to stand at a place among others; `None` where there is no more room
 /// between its neighbours.
 fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_>) -> Option<Oid> {
-    let Some(next) = labels.get(at) else { return Some(new_label(work)) };
+    let Some(next) = labels.get(at) else { return label_behind(labels, work) };
     let end = next.oid.0;
     let start = match at.checked_sub(1) {
         Some(before) => labels[before].oid.0,
@@ -99,15 +137,15 @@ fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_
     // One label after another is put before the same one, or after: there room is left.
     let step = ((end - start) / 16).max(1);
     let candidates = start + 1..end;
-    let taken = |oid: &u32| {
-        let same = |label: &EnumLabel| label.oid.0 == *oid;
-        work.catalog.user_types().any(|ty| ty.labels.iter().any(same))
+    let taken = |oid: &u32, work: &Work<'_>| work.catalog.enum_label(Oid(*oid)).is_some();
+    let far = step as usize - 1;
+    let first: Box<dyn Iterator<Item = u32>> = match after {
+        false => Box::new(candidates.clone().skip(far).chain(candidates)),
+        true => Box::new(candidates.clone().rev().skip(far).chain(candidates)),
     };
-    let found = match after {
-        false => candidates.clone().skip(step as usize - 1).chain(candidates).find(|oid| !taken(oid)),
-        true => candidates.clone().rev().skip(step as usize - 1).chain(candidates).find(|oid| !taken(oid)),
-    };
-    found.map(Oid)
+    // Somebody else may have drawn it for a label that is not committed yet.
+    let free = |oid: &u32| !taken(oid, work) && work.claim(Oid(oid - Oid::ENUM_LABELS));
+    first.take(CROWDED_SPACE as usize).find(free).map(Oid)
 }
 
 /// Gives all labels of an enum numbers with room between them (RenumberEnumType), most of it around the
@@ -125,12 +163,11 @@ fn renumber(changed: &mut UserType, at: usize, work: &mut Work<'_>) -> Result<()
             changed.name, table.name
         )));
     }
+    let is_crowded = |place: usize| place == at || place == at + 1;
+    let room = |place| if is_crowded(place) { LABEL_SPACE + CROWDED_SPACE } else { LABEL_SPACE };
+    let rooms: Vec<u32> = (0..changed.labels.len()).map(room).collect();
     let mut moved: Vec<(Oid, Oid)> = Vec::with_capacity(changed.labels.len());
-    for (place, label) in changed.labels.iter_mut().enumerate() {
-        if place == at || place == at + 1 {
-            work.oids(CROWDED_SPACE);
-        }
-        let number = new_label(work);
+    for (label, number) in changed.labels.iter_mut().zip(rising_labels(&rooms, work)) {
         moved.push((std::mem::replace(&mut label.oid, number), number));
     }
     let labels: Arc<[(Oid, Oid)]> = moved.clone().into();

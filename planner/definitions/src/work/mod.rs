@@ -185,6 +185,7 @@ impl<'a> Work<'a> {
         if let Some(numbers) = self.draws.keep() {
             self.plan.changes.push(CatalogChange::Put(Object::Numbers(numbers)));
         }
+        self.plan.drawn = self.draws.drawn();
         Ok(self.plan)
     }
 
@@ -237,6 +238,16 @@ impl<'a> Work<'a> {
     /// The first of `count` new oids in a row.
     pub fn oids(&mut self, count: u32) -> Oid {
         Oid(self.draws.draw(Numbered::Oid, count))
+    }
+
+    /// The first of `count` new oids in a row, none before `from`; `None` where there are not so many left.
+    pub fn try_oids(&mut self, from: u32, count: u32) -> Option<Oid> {
+        self.draws.try_oids(from, count).map(Oid)
+    }
+
+    /// Takes an oid of a space that only this catalog fills; `false` if somebody may yet commit it.
+    pub fn claim(&mut self, oid: Oid) -> bool {
+        self.draws.claim(oid.0)
     }
 
     pub fn tree(&mut self) -> u32 {

@@ -1,38 +1,81 @@
 //! The numbers that one definition draws for what it makes.
 //!
-//! They are nobody else's at once, since others draw at the same time. A definition that comes to nothing
-//! while it is planned gives them back, as far as nobody has drawn behind it.
+//! They are nobody else's at once, since others draw at the same time, and stay so until the plan is committed
+//! or dropped ([`DrawnOids`]). A definition that comes to nothing while it is planned gives them back, as far as
+//! nobody has drawn behind it.
 
 use std::ops::Range;
 
-use archipel_sql::catalog::{Numbered, Numbers, ObjectNumbers};
+use archipel_sql::catalog::{DrawnOids, Numbered, Numbers, ObjectNumbers};
 use archipel_sql::error::{Result, SqlError, SqlState};
 
 pub(super) struct Draws<'a> {
     source: &'a ObjectNumbers,
     /// The last numbers of each kind that were drawn in a row.
     runs: [Range<u32>; Numbered::ALL.len()],
+    /// The numbers behind the largest of each kind.
+    behind: [u32; Numbered::ALL.len()],
+    drawn: DrawnOids,
     exhausted: bool,
     kept: bool,
 }
 
 impl<'a> Draws<'a> {
     pub fn of(source: &'a ObjectNumbers) -> Draws<'a> {
-        Draws { source, runs: Default::default(), exhausted: false, kept: false }
+        Draws {
+            source,
+            runs: Default::default(),
+            behind: Default::default(),
+            drawn: DrawnOids::default(),
+            exhausted: false,
+            kept: false,
+        }
     }
 
-    /// The first of `count` numbers in a row. Where there are not so many left the answer is nobody's
-    /// number: [`Draws::check`] refuses the whole then.
-    pub fn draw(&mut self, of: Numbered, count: u32) -> u32 {
-        let Some(first) = self.source.draw(of, count) else {
-            self.exhausted = true;
-            return of.end();
-        };
+    /// What is in use as long as it may be committed.
+    pub fn drawn(&self) -> DrawnOids {
+        self.drawn.clone()
+    }
+
+    /// The first of `count` oids in a row, not before `from`; `None` if there are not so many left there.
+    pub fn try_oids(&mut self, from: u32, count: u32) -> Option<u32> {
+        let first = self.source.draw_oids(Some(&self.drawn), from, count)?;
+        self.note(Numbered::Oid, first, count);
+        Some(first)
+    }
+
+    /// Takes an oid of a space that only this catalog fills; `false` if somebody may yet commit it.
+    pub fn claim(&mut self, oid: u32) -> bool {
+        let claimed = self.source.claim(oid, &self.drawn);
+        if claimed {
+            let behind = &mut self.behind[Numbered::Oid as usize];
+            *behind = (*behind).max(oid + 1);
+        }
+        claimed
+    }
+
+    fn note(&mut self, of: Numbered, first: u32, count: u32) {
         let run = &mut self.runs[of as usize];
         if run.end != first {
             run.start = first;
         }
         run.end = first + count;
+        let behind = &mut self.behind[of as usize];
+        *behind = (*behind).max(run.end);
+    }
+
+    /// The first of `count` numbers in a row. Where there are not so many left the answer is nobody's
+    /// number: [`Draws::check`] refuses the whole then.
+    pub fn draw(&mut self, of: Numbered, count: u32) -> u32 {
+        let drawn = match of {
+            Numbered::Oid => self.source.draw_oids(Some(&self.drawn), 0, count),
+            _ => self.source.draw(of, count),
+        };
+        let Some(first) = drawn else {
+            self.exhausted = true;
+            return of.end();
+        };
+        self.note(of, first, count);
         first
     }
 
@@ -47,8 +90,8 @@ impl<'a> Draws<'a> {
     /// The numbers behind those that were drawn, which are kept from now on; `None` if none were.
     pub fn keep(&mut self) -> Option<Numbers> {
         self.kept = true;
-        let behind = |of: Numbered| self.runs[of as usize].end;
-        let drawn = self.runs.iter().any(|run| !run.is_empty());
+        let behind = |of: Numbered| self.behind[of as usize];
+        let drawn = self.behind.iter().any(|behind| *behind > 0);
         drawn.then(|| Numbers {
             oid: behind(Numbered::Oid),
             tree: behind(Numbered::Tree),

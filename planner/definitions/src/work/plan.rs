@@ -2,7 +2,9 @@
 
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
-use archipel_sql::catalog::{Catalog, CatalogChange, ObjectNumbers, RoutineRef, SessionRoles, TableRef};
+use archipel_sql::catalog::{
+    Catalog, CatalogChange, DrawnOids, ObjectNumbers, RoutineRef, SessionRoles, TableRef,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -115,6 +117,8 @@ pub struct DdlPlan {
     pub relabelled: Vec<(Oid, Oid)>,
     /// Queries that find a key which two rows have, for trees that operations fill with what is there.
     pub duplicates: Vec<(TreeId, Validation)>,
+    /// The oids of what it makes, nobody else's until this is dropped: not before it is committed and published.
+    pub drawn: DrawnOids,
     /// Names of the trees in `operations`, for [`DdlPlan::duplicate_keys`].
     pub(super) unique_names: Vec<(TreeId, String)>,
 }

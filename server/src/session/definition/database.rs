@@ -16,8 +16,8 @@ use archipel_planner::ddl::database::{
 use archipel_planner::ddl::sequence_definition;
 use archipel_sql::ast::{CreateDatabase, DropDatabase, Set, SetValue, SettingChange};
 use archipel_sql::catalog::{
-    Authority, Catalog, CatalogChange, Database as DatabaseRow, DatabaseCopy, Migration, Numbered, Object,
-    ObjectKind, ObjectNumbers,
+    Authority, Catalog, CatalogChange, Database as DatabaseRow, DatabaseCopy, DrawnOids, Migration, Numbered,
+    Object, ObjectKind, ObjectNumbers,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -30,13 +30,13 @@ use crate::wire::output::Severity;
 
 /// The number of a new database. One that is asked for must lie ahead of those that were given out: numbers of
 /// databases and of objects come from one source.
-fn number_for(options: &DatabaseOptions, numbers: &ObjectNumbers) -> Result<Oid> {
+fn number_for(options: &DatabaseOptions, numbers: &ObjectNumbers, drawn: &DrawnOids) -> Result<Oid> {
     let Some(oid) = options.oid else {
         let message = "there are no numbers left for new objects";
         let none = || SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message);
-        return numbers.draw(Numbered::Oid, 1).map(Oid).ok_or_else(none);
+        return numbers.draw_oids(Some(drawn), 0, 1).map(Oid).ok_or_else(none);
     };
-    if numbers.choose(oid.0) {
+    if numbers.choose(oid.0, Some(drawn)) {
         return Ok(oid);
     }
     let end = Numbered::Oid.end();
@@ -68,7 +68,8 @@ impl Session {
         };
         let _shut = self.shut_door(&template).await?;
         self.wait_for_others(&template, "source ").await?;
-        let oid = number_for(options, template.catalog.numbers())?;
+        let drawn = DrawnOids::default();
+        let oid = number_for(options, template.catalog.numbers(), &drawn)?;
         let made = match self.copy_database(&template, &create.name, oid).await {
             Ok(copy) => {
                 let made = self.open_database((create, options), &template, &copy).await;

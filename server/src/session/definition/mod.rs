@@ -284,7 +284,8 @@ impl Session {
         after: Catalog,
     ) -> std::result::Result<(), Failed> {
         let changes = run.changes.clone();
-        self.try_definitions(run, None).await?;
+        // What it has drawn is its own until the catalog has it.
+        let _ran = self.try_definitions(run, None).await?;
         self.database.catalog.publish(after, &changes);
         self.database.routines.forget_changed(&changes);
         self.server.databases.take_up_names(&changes);
@@ -506,6 +507,7 @@ impl Session {
             validations,
             operations,
             host: Some(self.host()),
+            drawn: vec![plan.drawn],
             ..DefinitionRun::of_changes(self.database.oid, plan.changes)
         })
     }

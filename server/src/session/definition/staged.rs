@@ -156,6 +156,7 @@ impl Staged {
             run.operations
                 .extend(operations.filter(|described| !changes_one_of(&described.operation, &copied)));
             run.changes.extend(step.run.changes);
+            run.drawn.extend(step.run.drawn);
             run.host = step.run.host.or(run.host);
         }
         run
@@ -169,8 +170,8 @@ pub(super) fn split(run: DefinitionRun, now: &[bool]) -> (Option<DefinitionRun>,
     }
     let mut early = run.beside();
     let mut late = run.beside();
-    let DefinitionRun { validations, operations, changes, .. } = run;
-    (early.validations, late.changes) = (validations, changes);
+    let DefinitionRun { validations, operations, changes, drawn, .. } = run;
+    (early.validations, late.changes, late.drawn) = (validations, changes, drawn);
     for (described, now) in operations.into_iter().zip(now) {
         let run = if *now { &mut early } else { &mut late };
         run.operations.push(described);

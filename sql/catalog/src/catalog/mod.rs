@@ -8,7 +8,7 @@
 //! - [`shared_state`] what all databases have in common; [`database`] they themselves; [`first_databases`]
 //!   those of a new data directory; [`copy`] what a new one has of its template
 //! - [`earlier_form`] rows as earlier versions wrote them
-//! - [`numbers`]   where new objects get their numbers from
+//! - [`numbers`]   where new objects get their numbers from; [`oids_in_use`] those that a catalog names
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`dependency`] who would break if an object went
@@ -21,9 +21,10 @@
 //! - [`user_type`] enums, domains and composite types
 //! - [`access`]    owners, access control lists, roles and what they may do
 //!
-//! Numbers. Objects of all databases draw oids from one counter. A table's row type and the array of that
-//! are numbered after the table, in a range of their own ([`Table::row_type`]). A primary key and an index
-//! take two: the index relation's, and the constraint's ([`KeyConstraint::constraint_oid`]).
+//! Numbers. Objects of all databases draw oids from one counter, which begins anew at its end. A table's row
+//! type and the array of that are numbered after the table, in a range of their own ([`Table::row_type`]). A
+//! primary key and an index take two: the index relation's, and the constraint's
+//! ([`KeyConstraint::constraint_oid`]).
 
 pub mod access;
 pub mod copy;
@@ -36,6 +37,7 @@ pub mod large_object;
 pub mod names;
 pub mod numbers;
 pub mod object;
+pub mod oids_in_use;
 pub mod operator_class;
 pub mod parameters;
 pub mod partition;
@@ -63,7 +65,7 @@ pub use database::{Database, DatabaseSettings};
 pub use invalidation::lookup_recorder::{LookupRecorder, Lookups};
 pub use invalidation::validity::Validity;
 pub use large_object::LargeObject;
-pub use numbers::{Numbered, ObjectNumbers};
+pub use numbers::{DrawnOids, Numbered, ObjectNumbers};
 pub use object::{CatalogChange, Comments, Migration, Numbers, Object, ObjectKind, Schema};
 pub use parameters::{ParameterAccess, Parameters};
 pub use partition::{

@@ -33,8 +33,8 @@ impl Comments {
     }
 }
 
-/// The numbers that new objects begin with ([`super::numbers`]). They never go back, so that what is
-/// dropped is never confused with what comes after it.
+/// The numbers that new objects begin with ([`super::numbers`]). They never go back; oids that come to their
+/// end begin anew all the same, behind what is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Numbers {
     pub oid: u32,
