@@ -13,9 +13,12 @@ use crate::bound::{BoundExpr, ExprKind};
 impl Binder<'_, '_> {
     /// A literal of no type where a type that stands for others is wanted.
     pub(super) fn coerce_unknown_polymorphic(&self, expr: BoundExpr, to: Oid) -> Result<BoundExpr> {
+        let is_array = matches!(to, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY);
         match &expr.kind {
+            // NULL is not read: it is of the type, whose number a client sees.
+            ExprKind::Const(Datum::Null) if is_array => Ok(BoundExpr::constant(Datum::Null, Type::of(to))),
             // An array of no type cannot be read (anyarray_in); anything else stays a text.
-            ExprKind::Const(Datum::Text(text)) if matches!(to, Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY) => {
+            ExprKind::Const(Datum::Text(text)) if is_array => {
                 let shown = self.type_name(to);
                 let message = format!("cannot accept a value of type {shown}");
                 let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
@@ -24,6 +27,11 @@ impl Binder<'_, '_> {
             _ => Ok(expr),
         }
     }
+}
+
+/// Whether a declaration belongs to the types that one element type decides.
+fn is_of_element(declared: Oid) -> bool {
+    matches!(declared, Oid::ANYELEMENT | Oid::ANYARRAY | Oid::ANYNONARRAY | Oid::ANYENUM)
 }
 
 /// Resolves `any…` declarations against actual argument types (enforce_generic_type_consistency):
@@ -74,7 +82,15 @@ pub(crate) fn resolve_polymorphic(
             _ => {}
         }
     }
-    if let Some(array) = array {
+    if array == Some(Oid::ANYARRAY) {
+        // NULL::anyarray, of whose elements nothing is known.
+        let family = declared.iter().filter(|&&oid| is_of_element(oid)).count();
+        if family != 1 || is_of_element(result) {
+            let message = "cannot determine element type of \"anyarray\" argument";
+            return Err(mismatch(message.to_owned()).placeless());
+        }
+        element = Some(Oid::ANYELEMENT);
+    } else if let Some(array) = array {
         let of = element_of(array).ok_or_else(|| {
             mismatch(format!(
                 "argument declared anyarray is not an array but type {}",
@@ -95,7 +111,7 @@ pub(crate) fn resolve_polymorphic(
         array = array_of(element);
     }
     let uses = |oids: &[Oid]| declared.iter().any(|oid| oids.contains(oid)) || oids.contains(&result);
-    if uses(&[Oid::ANYELEMENT, Oid::ANYARRAY, Oid::ANYNONARRAY, Oid::ANYENUM]) && element.is_none() {
+    if (declared.iter().any(|&oid| is_of_element(oid)) || is_of_element(result)) && element.is_none() {
         let message = "could not determine polymorphic type because input has type unknown";
         return Err(mismatch(message.to_owned()).placeless());
     }
