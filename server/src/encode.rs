@@ -71,9 +71,9 @@ pub fn decode_parameter(
 ) -> Result<Datum> {
     let Some(bytes) = value else { return Ok(Datum::Null) };
     let located_at = |mut error: SqlError, shown: &str| {
-        if error.fields().context.is_none() {
-            error.fields_mut().context = Some(format!("unnamed portal parameter ${}{shown}", index + 1));
-        }
+        let place = format!("unnamed portal parameter ${}{shown}", index + 1);
+        let within = error.fields().context.as_ref().map(|within| format!("{within}\n{place}"));
+        error.fields_mut().context = Some(within.unwrap_or(place));
         error
     };
     // How much of a text is told is log_parameter_max_length_on_error's: nothing, unless it is set.

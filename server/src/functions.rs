@@ -5,6 +5,8 @@
 //! Distribution functions are definitions, and repartitioning functions are actions: both are
 //! kept and run when the statement is over.
 
+mod signal;
+
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -61,26 +63,12 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             None => Datum::Null,
         },
         "set_config_by_name" => return set_config(host, args),
-        "pg_cancel_backend" => match args {
-            [Datum::Int4(process)] => {
-                check_signal(host, *process, "cancel")?;
-                interrupt::once()?;
-                Datum::Bool(host.server.sessions.cancel_backend(*process))
-            }
-            _ => Datum::Null,
-        },
+        "pg_cancel_backend" => return signal::cancel(host, args),
         "pg_sleep" => return waiting(|| sleep(host, args)),
         "archipel_new_oid" => return new_oid(host),
         "be_lo_import" => return waiting(|| file::read(host, args)),
         "be_lo_export" => return waiting(|| file::write(host, args)),
-        "pg_terminate_backend" => match args {
-            [Datum::Int4(process), ..] => {
-                check_signal(host, *process, "terminate")?;
-                interrupt::once()?;
-                Datum::Bool(host.server.sessions.terminate_backend(*process))
-            }
-            _ => Datum::Null,
-        },
+        "pg_terminate_backend" => return signal::terminate(host, args),
         "pg_blocking_pids" => blocking_pids(host, args),
         // What PostgreSQL's isolation tester asks: whether one of its own sessions is in the way.
         "pg_isolation_test_session_is_blocked" => is_blocked_by_tested(host, args),
@@ -216,25 +204,6 @@ fn current_snapshot(host: &Host) -> Snapshot {
 /// The name of a role as it is now.
 fn role_name(host: &Host, role: Oid) -> String {
     host.catalog.catalog.role_by_oid(role).map_or_else(|| role.to_string(), |role| role.name.clone())
-}
-
-/// Whose sessions somebody may cancel and end (pg_signal_backend).
-fn check_signal(host: &Host, process: i32, verb: &str) -> Result<()> {
-    let Some(user) = host.server.sessions.user_of(process) else { return Ok(()) };
-    let Some(role) = host.catalog.catalog.role(&user) else { return Ok(()) };
-    let rights = host.rights();
-    let denied = |message: String| Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
-    let what = if verb == "cancel" { "query" } else { "process" };
-    if role.superuser && !rights.is_superuser() {
-        return denied(format!("must be a superuser to {verb} superuser {what}"));
-    }
-    if !rights.acts_as(role.oid) && !rights.acts_as(archipel_sql::catalog::role::SIGNAL_BACKEND) {
-        return denied(format!(
-            "must be a member of the role whose {what} is being {verb}{} or member of pg_signal_backend",
-            if verb == "cancel" { "ed" } else { "d" }
-        ));
-    }
-    Ok(())
 }
 
 fn text_array(items: &[String]) -> Datum {

@@ -337,3 +337,37 @@ fn an_application_name_that_is_cut_is_told() {
     let short = "c".repeat(63);
     assert_eq!(kinds(&raw.query(&format!("SET application_name TO '{short}'"))), "CSZ");
 }
+
+/// Parse, Bind with one binary parameter, and Execute.
+fn with_parameter(raw: &mut Raw, text: &str, bytes: &[u8]) -> Messages {
+    let length = (bytes.len() as u32).to_be_bytes();
+    let bind = [&b"\0\0\0\x01\0\x01\0\x01"[..], &length, bytes, b"\0\0"].concat();
+    raw.pipeline(&[parse(text), framed(b'B', &bind), framed(b'E', b"\0\0\0\0\0")])
+}
+
+#[test]
+fn an_error_in_a_parameter_tells_where_in_it_and_in_which() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let answer = with_parameter(&mut raw, "SELECT $1::json", b"{");
+    assert_eq!(state(&answer).as_deref(), Some("22P02"));
+    let places = "JSON data, line 1: {\nunnamed portal parameter $1";
+    assert_eq!(field(&answer, b'W').as_deref(), Some(places));
+}
+
+#[test]
+fn a_vector_has_one_dimension_from_0_and_no_null() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let words = |words: &[i32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    let right = words(&[1, 0, 26, 2, 0, 4, 7, 4, 8]);
+    assert_eq!(kinds(&with_parameter(&mut raw, "SELECT $1::oidvector", &right)), "12DCZ");
+    let from_1 = [1, 0, 26, 2, 1, 4, 7, 4, 8];
+    let two_dimensions = [2, 0, 26, 1, 0, 1, 0, 4, 7];
+    let with_null = [1, 1, 26, 1, 0, -1];
+    for wrong in [&from_1[..], &two_dimensions, &with_null, &[0, 0, 26]] {
+        let answer = with_parameter(&mut raw, "SELECT $1::oidvector", &words(wrong));
+        assert_eq!(state(&answer).as_deref(), Some("22P03"), "{wrong:?}");
+        assert_eq!(field(&answer, b'M').as_deref(), Some("invalid oidvector data"), "{wrong:?}");
+    }
+}

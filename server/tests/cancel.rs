@@ -192,6 +192,28 @@ fn no_handler_takes_the_end_of_a_session() {
     while raw.receive().is_some() {}
 }
 
+#[test]
+fn who_ends_a_session_may_wait_for_that_and_is_warned_if_there_is_none() {
+    let (server, mut other) = server();
+    let mut raw = server.raw();
+    let pid = value(&raw.query("SELECT pg_backend_pid()"));
+    assert_eq!(value(&other.query(&format!("SELECT pg_terminate_backend({pid}, 120000)"))), "t");
+    let left = format!("SELECT count(*) FROM pg_stat_activity WHERE pid = {pid}");
+    assert_eq!(value(&other.query(&left)), "0");
+    for call in ["pg_terminate_backend(-1)", "pg_terminate_backend(-1, 10)", "pg_cancel_backend(-1)"] {
+        let answer = other.query(&format!("SELECT {call}"));
+        assert_eq!(value(&answer), "f", "{call}");
+        let told = answer.iter().any(|(kind, body)| {
+            let text = String::from_utf8_lossy(body);
+            *kind == b'N' && text.contains("PID -1 is not a PostgreSQL backend process")
+        });
+        assert!(told, "{call} warns of nothing");
+    }
+    let refused = other.query("SELECT pg_terminate_backend(-1, -1)");
+    assert_eq!(state(&refused).as_deref(), Some("22003"));
+    assert_eq!(message(&refused), "\"timeout\" must not be negative");
+}
+
 /// Asks until the answer is this.
 fn wait_for(raw: &mut Raw, question: &str, answer: &str) {
     let begun = Instant::now();

@@ -13,7 +13,7 @@ use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::{Authority, LookupRecorder, TypesAlong};
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::style::Quoting;
 use archipel_sql::type_table::TypeNames;
@@ -56,6 +56,8 @@ pub struct Host {
     pub pending_repartitions: Arc<Mutex<Vec<Repartition>>>,
     /// The statement asked for the configuration to be read again.
     pub pending_reload: Arc<AtomicBool>,
+    /// What functions of the statement warn of, to be told after it.
+    pub pending_warnings: Arc<Mutex<Vec<SqlError>>>,
     /// This host as routines with SET clauses see it.
     pub with_settings: OnceLock<Box<WithSettings>>,
     /// Nobody waits any longer for the query that this host was made for; never set where it
@@ -98,6 +100,7 @@ impl Host {
             pending_definitions: Default::default(),
             pending_repartitions: Default::default(),
             pending_reload: Default::default(),
+            pending_warnings: Default::default(),
             with_settings: Default::default(),
             given_up: Default::default(),
             outlives: false,
@@ -127,6 +130,7 @@ impl Host {
             pending_definitions: self.pending_definitions.clone(),
             pending_repartitions: self.pending_repartitions.clone(),
             pending_reload: self.pending_reload.clone(),
+            pending_warnings: self.pending_warnings.clone(),
             given_up: self.given_up.clone(),
             outlives: self.outlives,
             ..Host::new(
@@ -157,6 +161,7 @@ impl Host {
             pending_definitions: self.pending_definitions.clone(),
             pending_repartitions: self.pending_repartitions.clone(),
             pending_reload: self.pending_reload.clone(),
+            pending_warnings: self.pending_warnings.clone(),
             with_settings: Default::default(),
             given_up: self.given_up.clone(),
             outlives: self.outlives,
@@ -221,6 +226,7 @@ impl Host {
         self.pending_definitions.lock().clear();
         self.pending_repartitions.lock().clear();
         self.pending_reload.store(false, Ordering::Relaxed);
+        self.pending_warnings.lock().clear();
     }
 
     /// Whether the run has asked for something to be done after it.
@@ -229,6 +235,7 @@ impl Host {
             || !self.pending_definitions.lock().is_empty()
             || !self.pending_repartitions.lock().is_empty()
             || self.pending_reload.load(Ordering::Relaxed)
+            || !self.pending_warnings.lock().is_empty()
     }
 
     /// A context for work outside any transaction: literals, parameters, constant folding.

@@ -24,12 +24,15 @@ USE_TZ = False
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
-# All tables are made at once, so that one type or collation that is missing would leave no test; this is
-# what Django takes where a database has no type of its own for addresses, and no collations beside C.
+# All tables are made at once, so that one type, collation or constraint that is missing would leave no test;
+# this is what Django takes where a database has no type of its own for addresses, no collations beside C, and
+# no unique constraints that wait.
 if "WITHOUT_INET" in os.environ:
     DatabaseWrapper.data_types["GenericIPAddressField"] = "char(39)"
 if "WITHOUT_ICU" in os.environ:
     DatabaseFeatures.test_collations = {"deterministic": "C", "non_default": None, "swedish_ci": None, "virtual": "C"}
+if "WITHOUT_DEFERRABLE_UNIQUE" in os.environ:
+    DatabaseFeatures.supports_deferrable_unique_constraints = False
 
 
 class VerdictRunner(DiscoverRunner):

@@ -240,6 +240,9 @@ impl Session {
 
     /// Runs what functions of a statement asked for beside it.
     async fn run_asked_for(&mut self, host: &Host) -> Result<()> {
+        for warning in std::mem::take(&mut *host.pending_warnings.lock()) {
+            self.notice(Severity::Warning, &warning);
+        }
         let calls = std::mem::take(&mut *host.pending_definitions.lock());
         if !calls.is_empty() {
             self.run_pending_definitions(calls).await?;

@@ -348,7 +348,8 @@ impl CopyDecoder {
                             return Ok(self.last_line());
                         }
                     }
-                } else if byte == if self.line_end == LineEnd::Cr { b'\r' } else { b'\n' } {
+                } else if byte == if self.line_end == LineEnd::Lf { b'\n' } else { b'\r' } {
+                    // As PostgreSQL counts: in the first line it does not know yet how lines end.
                     self.line += 1;
                 }
             }
@@ -592,8 +593,8 @@ impl CopyDecoder {
         self.cut(true)?;
         if self.fields.len() != self.columns.len() {
             let (got, expected) = (self.fields.len(), self.columns.len());
-            return Err(self
-                .broken(&format!("wrong number of fields in header line: got {got}, expected {expected}")));
+            let message = format!("wrong number of fields in header line: got {got}, expected {expected}");
+            return Err(self.broken_line(&message));
         }
         for index in 0..self.columns.len() {
             let expected = &self.columns[index];
@@ -603,7 +604,7 @@ impl CopyDecoder {
                 None => format!("got null value (\"{}\")", self.format.null),
             };
             let field = index + 1;
-            return Err(self.broken(&format!(
+            return Err(self.broken_line(&format!(
                 "column name mismatch in header line field {field}: {got}, expected \"{expected}\""
             )));
         }

@@ -120,6 +120,19 @@ fn headers_are_skipped_or_matched() {
         error.message(),
         "column name mismatch in header line field 1: got \"other\", expected \"c0\""
     );
+    assert_eq!(error.fields().context.as_deref(), Some("COPY t, line 1: \"other\""));
+}
+
+#[test]
+fn lines_inside_of_quotes_count_once_it_is_known_how_lines_end() {
+    let place = |lines: &[u8]| {
+        let error = decode(csv(), 1, &[lines]).unwrap_err();
+        error.fields().context.clone().unwrap_or_default()
+    };
+    assert_eq!(place(b"\"a\nb\"\n1,2\n"), "COPY t, line 2: \"1,2\"");
+    assert_eq!(place(b"a\n\"a\nb\"\n1,2\n"), "COPY t, line 4: \"1,2\"");
+    assert_eq!(place(b"\"a\rb\"\n1,2\n"), "COPY t, line 3: \"1,2\"");
+    assert_eq!(place(b"\"abc,1\n"), "COPY t, line 1: \"\"abc,1\n\"");
 }
 
 #[test]

@@ -292,6 +292,14 @@ fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -
     if values.is_empty() {
         dimensions.clear();
     }
+    if matches!(ty.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) {
+        let whole = matches!(&dimensions[..], [Dimension { lower_bound: 0, .. }]);
+        if !whole || values.contains(&Datum::Null) {
+            let name = ctx.type_name(ty.oid);
+            let message = format!("invalid {name} data");
+            return Err(SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message));
+        }
+    }
     Ok(Datum::Array(Arc::new(Array { element, dimensions, values })))
 }
 

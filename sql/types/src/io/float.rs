@@ -116,26 +116,18 @@ pub fn write_f64(x: f64, out: &mut dyn Write) -> FmtResult {
     layout(&shortest_f64(x), 15, out)
 }
 
-/// The fewest digits that read back as the number. Where two are as near to it, as 0.2 and 0.3 are to a
-/// quarter that needs no more digits, the even one is meant.
+/// The digits of a double.
 fn shortest_f64(x: f64) -> String {
-    const MANTISSA_BITS: u32 = f64::MANTISSA_DIGITS - 1;
-    let shortest = format!("{x:e}");
-    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
-    let kept = mantissa.bytes().filter(u8::is_ascii_digit).count();
-    let decimals = kept as i32 - 1 - exponent.parse::<i32>().unwrap_or(0);
-    // As many binary digits behind the point as decimal ones, if all were written.
     let bits = x.abs().to_bits();
-    let biased = (bits >> MANTISSA_BITS) as i32;
-    let whole = bits & ((1 << MANTISSA_BITS) - 1) | u64::from(biased > 0) << MANTISSA_BITS;
-    let exact = (1075 - biased.max(1) - whole.trailing_zeros() as i32).max(0);
-    if decimals >= 0 && exact != decimals + 1 {
-        return shortest;
-    }
-    let even = format!("{x:.*e}", kept.saturating_sub(1));
-    if even.parse() == Ok(x) { even } else { shortest }
+    let stored = bits & ((1 << (f64::MANTISSA_DIGITS - 1)) - 1);
+    let biased = (bits >> (f64::MANTISSA_DIGITS - 1)) as i32;
+    let binary = Binary::new(stored, biased, (f64::MANTISSA_DIGITS, f64::MAX_EXP));
+    let rounded = |digits: usize| Some(format!("{x:.digits$e}")).filter(|text| text.parse() == Ok(x));
+    settled(format!("{x:e}"), &binary, F64_DIGITS_MAX, rounded)
 }
 
+/// So many digits tell every double from its neighbours, behind the first.
+const F64_DIGITS_MAX: usize = 16;
 /// So many digits tell every single from its neighbours, behind the first.
 const F32_DIGITS_MAX: usize = 8;
 
@@ -147,19 +139,93 @@ pub fn write_f32(x: f32, out: &mut dyn Write) -> FmtResult {
     layout(&shortest_f32(x), 6, out)
 }
 
-/// The fewest digits that only this number is nearest to. Rust also takes those of a number halfway to
-/// the next one, which whoever reads them rounds to even; PostgreSQL does not count on that.
+/// The digits of a single.
 fn shortest_f32(x: f32) -> String {
-    let shortest = format!("{x:e}");
-    let value = f64::from(x);
-    let read = |text: &str| text.parse::<f64>().unwrap_or(value);
-    let beside = if read(&shortest) > value { x.next_up() } else { x.next_down() };
-    let halfway = (value + f64::from(beside)) / 2.0;
-    if read(&shortest) != halfway {
-        return shortest;
+    let bits = x.abs().to_bits();
+    let stored = u64::from(bits & ((1 << (f32::MANTISSA_DIGITS - 1)) - 1));
+    let biased = (bits >> (f32::MANTISSA_DIGITS - 1)) as i32;
+    let binary = Binary::new(stored, biased, (f32::MANTISSA_DIGITS, f32::MAX_EXP));
+    let rounded = |digits: usize| Some(format!("{x:.digits$e}")).filter(|text| text.parse() == Ok(x));
+    settled(format!("{x:e}"), &binary, F32_DIGITS_MAX, rounded)
+}
+
+/// A number as `mantissa * 2^exponent`.
+struct Binary {
+    mantissa: u64,
+    exponent: i32,
+    /// The number below is half as near as the one above.
+    least_of_its_exponent: bool,
+}
+
+impl Binary {
+    /// Of what IEEE 754 stores of a number: its mantissa without the first digit, and its exponent; of a form of so
+    /// many digits, and exponents up to a greatest.
+    fn new(stored: u64, biased: i32, (digits, exponent_max): (u32, i32)) -> Binary {
+        let first = 1u64 << (digits - 1);
+        // What exponents are stored with, and the digits behind the point.
+        let bias = exponent_max - 2 + digits as i32;
+        Binary {
+            mantissa: if biased > 0 { first | stored } else { stored },
+            exponent: biased.max(1) - bias,
+            least_of_its_exponent: biased > 1 && stored == 0,
+        }
     }
-    let mut longer = (1..=F32_DIGITS_MAX).map(|digits| format!("{x:.digits$e}"));
-    longer.find(|text| read(text) != halfway && read(text) as f32 == x).unwrap_or(shortest)
+
+    /// How many digits are behind its binary point, and behind the decimal one if all were written.
+    fn exact_decimals(&self) -> i32 {
+        (-self.exponent - self.mantissa.trailing_zeros() as i32).max(0)
+    }
+
+    /// Whether `digits * 10^exponent` lies halfway to one of its neighbours.
+    fn is_halfway(&self, digits: u64, exponent: i32) -> bool {
+        let above = (2 * self.mantissa + 1, self.exponent - 1);
+        let below = match self.least_of_its_exponent {
+            true => (4 * self.mantissa - 1, self.exponent - 2),
+            false => ((2 * self.mantissa).saturating_sub(1), self.exponent - 1),
+        };
+        [above, below].into_iter().any(|(half, power)| {
+            // Both sides without their factors of ten's five: such a power of it has more digits than either.
+            let Some(five) = 5u128.checked_pow(exponent.unsigned_abs()).filter(|five| *five < 1 << 64) else {
+                return false;
+            };
+            let (mut decimal, mut half) = (u128::from(digits), u128::from(half));
+            *(if exponent < 0 { &mut half } else { &mut decimal }) *= five;
+            let (of_decimal, of_half) = (decimal.trailing_zeros(), half.trailing_zeros());
+            decimal != 0
+                && decimal >> of_decimal == half >> of_half
+                && exponent + of_decimal as i32 == power + of_half as i32
+        })
+    }
+}
+
+/// From the fewest digits that Rust's reader takes for a number, and a way to round it to some behind the first
+/// that reads back as it: the fewest that only this number is nearest to, as PostgreSQL writes it. Rust also
+/// takes those of a number halfway to the next one, which whoever reads them rounds to even. Where two are as
+/// near, as 0.2 and 0.3 are to a quarter that needs no more digits, the even one is meant.
+fn settled(
+    shortest: String,
+    binary: &Binary,
+    digits_max: usize,
+    rounded: impl Fn(usize) -> Option<String>,
+) -> String {
+    let read = |text: &str| {
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+        let behind = digits.len().saturating_sub(1);
+        let exponent = exponent.parse().unwrap_or(0) - behind as i32;
+        (digits.parse().unwrap_or(0), behind, exponent)
+    };
+    let (digits, behind, exponent) = read(&shortest);
+    if binary.is_halfway(digits, exponent) {
+        let inside = |text: &String| {
+            let (digits, _, exponent) = read(text);
+            !binary.is_halfway(digits, exponent)
+        };
+        return (behind + 1..=digits_max).filter_map(rounded).find(inside).unwrap_or(shortest);
+    }
+    let tie = exponent <= 0 && binary.exact_decimals() == 1 - exponent;
+    let even = if tie { rounded(behind) } else { None };
+    even.unwrap_or(shortest)
 }
 
 /// Writes so many digits, without the zeros at the end (`%.15g`).
@@ -239,12 +305,26 @@ mod tests {
         check(-1e15 - 0.25, "-1.0000000000000002e+15");
         check(1e14 + 0.125, "100000000000000.12");
         check(1.0 + 1.0 / 131_072.0, "1.0000076293945312");
+        check(1e23, "9.999999999999999e+22");
+        check(9.5e22, "9.5e+22");
+        check(2.0f64.powi(-24), "5.960464477539063e-08");
+        check(5e-324, "5e-324");
+        check(2.2250738585072014e-308, "2.2250738585072014e-308");
+        check(f64::MAX, "1.7976931348623157e+308");
         check(123_456_789_012_345_680.0, "1.2345678901234568e+17");
         let mut out = String::new();
         write_f32(1_234_567.0, &mut out).unwrap();
         assert_eq!(out, "1.234567e+06");
-        for (x, text) in [(-2_249_999_872.0, "-2.2499999e+09"), (33_555_512.0, "3.3555512e+07"), (0.1, "0.1")]
-        {
+        let singles = [
+            (-2_249_999_872.0, "-2.2499999e+09"),
+            (33_555_512.0, "3.3555512e+07"),
+            (0.1, "0.1"),
+            (1.503_906_25, "1.5039062"),
+            (0.0, "0"),
+            (1e-45, "1e-45"),
+            (f32::MAX, "3.4028235e+38"),
+        ];
+        for (x, text) in singles {
             let mut out = String::new();
             write_f32(x, &mut out).unwrap();
             assert_eq!(out, text);

@@ -303,18 +303,14 @@ impl Binder<'_, '_> {
             ast::WindowFrameBound::Following(Some(offset)) => (offset, false),
         };
         let position = self.start(offset);
-        // sqlparser takes a string for an interval, whatever is counted.
-        let literal = match (offset.as_ref(), order) {
-            (ast::Expr::Interval(interval), [key])
-                if units != FrameUnits::Range || !is_of_time(key.expr.ty.oid) =>
-            {
-                (interval.leading_field.is_none() && interval.last_field.is_none()).then_some(&interval.value)
-            }
-            _ => None,
+        let name = match units {
+            FrameUnits::Rows => "ROWS",
+            FrameUnits::Range => "RANGE",
+            FrameUnits::Groups => "GROUPS",
         };
-        let value = self.expr(literal.unwrap_or(offset))?;
-        let target = match units {
-            FrameUnits::Rows | FrameUnits::Groups => Type::INT8,
+        let value = self.expr(offset)?;
+        let value = match units {
+            FrameUnits::Rows | FrameUnits::Groups => self.counted_offset(value, name),
             FrameUnits::Range => {
                 let [key] = order else {
                     return Err(SqlError::new(
@@ -324,17 +320,12 @@ impl Binder<'_, '_> {
                     .at(first.and_then(|first| self.opening_before(first)))
                     .at(position));
                 };
-                offset_type(key.expr.ty, value.ty, self).map_err(|error| error.at(position))?
+                offset_type(key.expr.ty, value.ty, self)
+                    .and_then(|target| self.coerce_or_fail(value, target, CastContext::Implicit))
             }
         };
-        let value =
-            self.coerce_or_fail(value, target, CastContext::Implicit).map_err(|error| error.at(position))?;
+        let value = value.map_err(|error| error.at(position))?;
         if nearest_depth(&value) == Some(0) {
-            let name = match units {
-                FrameUnits::Rows => "ROWS",
-                FrameUnits::Range => "RANGE",
-                FrameUnits::Groups => "GROUPS",
-            };
             return Err(SqlError::new(
                 SqlState::INVALID_COLUMN_REFERENCE,
                 format!("argument of {name} must not contain variables"),
@@ -342,6 +333,16 @@ impl Binder<'_, '_> {
             .at(position));
         }
         Ok(if preceding { FrameBound::Preceding(value) } else { FrameBound::Following(value) })
+    }
+
+    /// An offset that counts rows or groups, to either of which an assignment may bring it.
+    fn counted_offset(&mut self, value: BoundExpr, name: &str) -> Result<BoundExpr> {
+        let from = value.declared();
+        self.coerce(value, Type::INT8, CastContext::Assignment)?.ok_or_else(|| {
+            let other = self.type_name(from.oid);
+            let message = format!("argument of {name} must be type bigint, not type {other}");
+            SqlError::new(SqlState::DATATYPE_MISMATCH, message)
+        })
     }
 
     /// `f(…) OVER …`: gathered by the level, answered by a placeholder.

@@ -31,6 +31,11 @@ pub(in crate::system) fn operator_classes() -> impl Iterator<Item = OperatorClas
     })
 }
 
+/// The btree operator class of a name.
+pub(in crate::system) fn class_named(name: &str) -> Option<Oid> {
+    operator_classes().find(|class| class.name == name).map(|class| class.oid)
+}
+
 /// The access method of a name.
 pub(in crate::system) fn method_oid(method: &str) -> Datum {
     Datum::Oid(access_method(method))

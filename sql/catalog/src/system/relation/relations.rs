@@ -5,6 +5,7 @@ use super::index_view::{
     operator_class, schema_oid,
 };
 use super::inheritance::{bound_of, is_complete};
+use crate::catalog::operator_class::access_method;
 use crate::catalog::routine::extension;
 use crate::catalog::routine::language_object::LANGUAGES;
 use crate::catalog::{CheckOption, EXPRESSION, ReplicaIdentity, Table, TableKind};
@@ -17,7 +18,7 @@ use crate::system::definition::index_definition;
 use crate::system::depend::{
     PG_EXTENSION, PG_POLICY, PG_TRIGGER, dependencies, initial_rights, referenced_index, rules,
 };
-use crate::system::operator_class::builtin_class::method_oid;
+use crate::system::operator_class::builtin_class::{class_named, method_oid};
 use crate::system::role::roles::{acl_of, column_acl, owner, owner_name};
 use crate::system::shape::{Sheet, array, letter, relation_kind, storage_options, text, vector};
 use crate::system::shared_depend::PG_LANGUAGE;
@@ -284,6 +285,17 @@ fn key_collation(index: &IndexView<'_>, place: usize) -> Oid {
     }
 }
 
+/// The operator class of a part of an index's key: the one it names, or its type's own.
+fn key_class(source: &dyn SystemSource, index: &IndexView<'_>, place: usize, ty: Oid) -> Oid {
+    let Some(name) = index.classes.get(place).and_then(Option::as_deref) else { return operator_class(ty) };
+    let method = access_method(index.method);
+    let defined = || {
+        let mut classes = source.catalog().operator_classes();
+        classes.find(|class| class.name == name && access_method(&class.method) == method)
+    };
+    class_named(name).or_else(|| Some(defined()?.oid)).unwrap_or_else(|| operator_class(ty))
+}
+
 fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
     for table in source.catalog().tables() {
         for index in indexes(table) {
@@ -293,7 +305,8 @@ fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
                 .filter_map(|place| Some(expression_text(source, table, &index.expression(place)?.text)))
                 .collect();
             let numbers = index.all_columns().into_iter().map(attribute_number).collect();
-            let classes = types.iter().map(|ty| Datum::Oid(operator_class(*ty))).collect();
+            let class = |(place, ty): (usize, &Oid)| Datum::Oid(key_class(source, &index, place, *ty));
+            let classes = types.iter().enumerate().map(class).collect();
             let collations = (0..types.len()).map(|place| Datum::Oid(key_collation(&index, place))).collect();
             let options = index
                 .columns

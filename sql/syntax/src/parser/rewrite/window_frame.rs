@@ -1,8 +1,8 @@
 //! What sqlparser does not read of a window's frame: EXCLUDE, and bounds that begin with a string.
 //!
 //! EXCLUDE reaches its grammar in the name of the window that the definition copies, where no
-//! identifier could be. A string where a bound begins it takes for a whole interval: one with a cast
-//! goes into parentheses.
+//! identifier could be. A string where a bound begins it takes for a whole interval, whatever is counted:
+//! it goes into parentheses.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
@@ -55,13 +55,14 @@ fn quote_names(tokens: &mut [TokenWithSpan]) {
     }
 }
 
-/// Puts strings with a cast that begin a bound into parentheses.
+/// Puts strings that begin a bound, or are one, into parentheses.
 pub(in crate::parser) fn rewrite_bounds(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     quote_names(&mut tokens);
     let begins = |at: usize| {
         let before = at.checked_sub(1).and_then(|before| tokens.get(before));
         matches!(tokens[at].token, Token::SingleQuotedString(_))
-            && tokens.get(at + 1).is_some_and(|token| token.token == Token::DoubleColon)
+            && (tokens.get(at + 1).is_some_and(|token| token.token == Token::DoubleColon)
+                || ["preceding", "following"].iter().any(|word| is_word(tokens.get(at + 1), word)))
             && ["range", "rows", "groups", "between", "and"].iter().any(|word| is_word(before, word))
             && ends_as_bound(&tokens[at + 1..])
     };

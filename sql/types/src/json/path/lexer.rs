@@ -217,7 +217,7 @@ impl Lexer<'_> {
         let mut text = String::new();
         loop {
             let Some(next) = self.peek() else {
-                return Err(syntax("unterminated quoted string at end of jsonpath input"));
+                return Err(syntax("unexpected end of quoted string at end of jsonpath input"));
             };
             self.at += next.len_utf8();
             interrupt::step()?;
@@ -231,10 +231,10 @@ impl Lexer<'_> {
 
     /// After a backslash; a pair of surrogates is two escapes.
     fn escape(&mut self) -> Result<Option<char>> {
-        let Some(letter) = self.peek() else {
-            return Err(syntax("unexpected end after backslash at end of jsonpath input"));
-        };
         let start = self.at - 1;
+        let Some(letter) = self.peek() else {
+            return Err(error_near("unexpected end after backslash", self.text, start, self.at));
+        };
         self.at += letter.len_utf8();
         Ok(Some(match letter {
             'b' => '\u{8}',
@@ -244,12 +244,13 @@ impl Lexer<'_> {
             't' => '\t',
             'v' => '\u{b}',
             'x' => {
-                let digits =
-                    self.rest().get(..2).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()));
-                let Some(code) = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
+                let rest = self.rest();
+                let digits = rest.bytes().take(2).take_while(u8::is_ascii_hexdigit).count();
+                let code = u32::from_str_radix(&rest[..digits], 16).ok().filter(|_| digits == 2);
+                self.at += digits;
+                let Some(code) = code else {
                     return Err(error_near("invalid hex character sequence", self.text, start, self.at));
                 };
-                self.at += 2;
                 return self.character(code).map(Some);
             }
             'u' => {
@@ -290,7 +291,7 @@ impl Lexer<'_> {
             )
             .with_detail("\\u0000 cannot be converted to text."));
         }
-        char::from_u32(code).ok_or_else(|| syntax("invalid Unicode escape sequence"))
+        char::from_u32(code).ok_or_else(|| syntax("invalid Unicode code point"))
     }
 
     fn unicode(&mut self, start: usize) -> Result<u32> {
@@ -303,7 +304,7 @@ impl Lexer<'_> {
             u32::from_str_radix(&body[..digits], 16).ok().filter(|_| closed && (braces || digits == 4));
         let Some(code) = code else {
             return Err(error_near(
-                "invalid Unicode escape sequence",
+                "invalid unicode sequence",
                 self.text,
                 start,
                 self.at + usize::from(braces) + digits,
