@@ -67,6 +67,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             }
             _ => Datum::Null,
         },
+        "setseed" => return host.memory.random.set_seed(args),
         "pg_sleep" => return waiting(|| sleep(host, args)),
         "archipel_new_oid" => return new_oid(host),
         "be_lo_import" => return waiting(|| file::read(host, args)),

@@ -104,6 +104,9 @@ pub struct StatementRun {
     pub kept: Vec<Vec<Datum>>,
     pub notices: Vec<Notice>,
     /// Which routines are counted and timed, and what they took.
+    /// Where the session's random numbers are when it begins, if they have a seed: whoever begins again draws
+    /// the same.
+    pub random: Option<[u64; 2]>,
     pub tracked: Tracked,
     pub usage: Option<Box<Usage>>,
     /// What `nextval` gave.
@@ -392,6 +395,9 @@ impl Program for StatementRun {
         // Something is there where an attempt was abandoned.
         if !self.sequences.is_empty() {
             let left = std::mem::take(&mut self.numbers_left);
+        if let Some(state) = self.random {
+            self.host.memory.random.go_back(state);
+        }
             self.numbers_left = numbers_for_next_attempt(&self.sequences, &self.sequences_set, left);
             self.sequences.clear();
         }

@@ -465,6 +465,7 @@ impl Session {
         }
         self.flush_early().await;
         run.cursors = self.cursors.clone();
+        run.random = self.memory.random.state();
         run.host = self.host();
         run.out = self.output.take();
         run.mark = run.out.len();
@@ -492,6 +493,7 @@ impl Session {
             streaming: Streaming::AtEnd,
             kept: Vec::new(),
             notices: Vec::new(),
+            random: self.memory.random.state(),
             tracked: self.settings.effective().tracked,
             usage: None,
             sequences: Vec::new(),
