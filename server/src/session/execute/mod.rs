@@ -529,11 +529,7 @@ impl Session {
         if run.notices.is_empty() {
             self.output.restore(run.out);
         } else {
-            // Notices were raised while the routine ran: they come before its result.
-            let rows = run.out.split_off(run.mark);
-            self.output.restore(run.out);
-            self.tell_notices(std::mem::take(&mut run.notices));
-            self.output.append(&rows);
+            self.tell_answered(&mut run);
         }
         // An error, too, may tell what is not durable yet.
         self.depend_on(outcome.depends_on);

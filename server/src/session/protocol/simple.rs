@@ -190,6 +190,9 @@ impl Session {
             }
             return Err(error);
         }
+        if self.told_notice && self.flushes == flushes && prepared.collects() {
+            self.output.put_notices_first(start);
+        }
         self.mark_copy_simple();
         Ok(())
     }
