@@ -190,7 +190,8 @@ impl Session {
             }
             return Err(error);
         }
-        if self.told_notice && self.flushes == flushes && prepared.collects() {
+        let rows = prepared.columns.is_some() && prepared.collects();
+        if rows && self.told_notice && self.flushes == flushes {
             self.output.put_notices_first(start);
         }
         self.mark_copy_simple();
