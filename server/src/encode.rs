@@ -2,6 +2,7 @@
 //!
 //! A row is encoded straight into the buffer that goes to the socket.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -218,7 +219,7 @@ pub struct Sink<'a> {
     pub portions: Option<&'a mut Portions>,
     pub rows: u64,
     /// How much of `out` is whole rows, if any of it is.
-    pub whole: usize,
+    pub whole: &'a Cell<usize>,
 }
 
 impl RowSink for Sink<'_> {
@@ -243,7 +244,7 @@ impl RowSink for Sink<'_> {
         if let Some(portions) = &mut self.portions {
             portions.hand_over(self.out)?;
         }
-        self.whole = self.out.len();
+        self.whole.set(self.out.len());
         if self.out.len() > RESULT_BYTES_MAX {
             return Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,

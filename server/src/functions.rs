@@ -64,6 +64,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         },
         "set_config_by_name" => return set_config(host, args),
         "pg_cancel_backend" => return signal::cancel(host, args),
+        "setseed" => return host.memory.random.set_seed(args),
         "pg_sleep" => return waiting(|| sleep(host, args)),
         "archipel_new_oid" => return new_oid(host),
         "be_lo_import" => return waiting(|| file::read(host, args)),

@@ -34,7 +34,9 @@ fn errors_leave_before_sync_and_flush_is_heard_after_one() {
         assert_eq!(kinds(&sync(&mut raw)), "Z");
     }
     // What was answered before it comes with it.
-    raw.stream.write_all(&[parse("SELECT 1/0"), run(), flush()].concat()).unwrap();
+    raw.stream
+        .write_all(&[parse("SELECT pg_sleep(0) IS NULL, current_user::text::int"), run(), flush()].concat())
+        .unwrap();
     assert_eq!(kinds(&raw.until(b'E')), "12E");
     raw.stream.write_all(&[parse("SELECT 1"), run(), flush()].concat()).unwrap();
     assert_eq!(kinds(&sync(&mut raw)), "Z", "a message before Sync is skipped");
@@ -370,4 +372,27 @@ fn a_vector_has_one_dimension_from_0_and_no_null() {
         assert_eq!(state(&answer).as_deref(), Some("22P03"), "{wrong:?}");
         assert_eq!(field(&answer, b'M').as_deref(), Some("invalid oidvector data"), "{wrong:?}");
     }
+}
+
+#[test]
+fn notices_come_between_the_rows_that_raise_them() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query(
+        "CREATE TABLE t (a int PRIMARY KEY); CREATE FUNCTION says(a int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', a; RETURN a; END $$",
+    );
+    raw.query("CREATE FUNCTION tells() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', new.a; RETURN new; END $$; CREATE TRIGGER t BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION tells()");
+    // Of what changes rows, and of what is not planned, they come before all that it answers.
+    assert_eq!(kinds(&raw.query("INSERT INTO t VALUES (1), (2), (3) RETURNING says(a)")), "NNNNNNTDDDCZ");
+    assert_eq!(kinds(&raw.query("SELECT says(a) FROM t")), "TNDNDNDCZ");
+    assert_eq!(kinds(&raw.query("SELECT says(a), 1 / (a - 3) FROM t")), "TNDNDNEZ");
+    assert_eq!(kinds(&raw.query("SELECT count(says(a)) FROM t")), "TNNNDCZ");
+    assert_eq!(kinds(&raw.query("COPY (SELECT says(a) FROM t) TO STDOUT")), "HNdNdNdcCZ");
+    raw.query("PREPARE p AS SELECT says(a) FROM t");
+    assert_eq!(kinds(&raw.query("EXECUTE p")), "NNNTDDDCZ");
+    let describe = framed(b'D', b"P\0");
+    let bind = framed(b'B', b"\0\0\0\0\0\0\0\0");
+    let execute = framed(b'E', b"\0\0\0\0\0");
+    let text = parse("SELECT says(a) FROM t");
+    assert_eq!(kinds(&raw.pipeline(&[text, bind, describe, execute])), "12TNDNDNDCZ");
 }

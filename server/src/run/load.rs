@@ -72,6 +72,14 @@ impl Rows {
         self.values[row * self.width..][..self.width].swap_with_slice(values);
     }
 
+    /// Takes the rows, without the beginning of one that has no end.
+    pub fn take_whole(&mut self) -> Rows {
+        let mut rows = std::mem::take(self);
+        rows.values.truncate(rows.width * rows.count);
+        self.width = rows.width;
+        rows
+    }
+
     /// Takes the rows and leaves none, with room for as many.
     pub fn take(&mut self) -> Rows {
         let values = Vec::with_capacity(self.values.len());
@@ -90,6 +98,8 @@ pub struct LoadRun {
     pub constraints: Option<Arc<ConstraintModes>>,
     /// Whether more batches come.
     pub unfinished: bool,
+    /// Whether nothing of it shall stay: it only finds out what is wrong with its rows.
+    pub undone: bool,
     /// What is still to be checked.
     pub deferred: Vec<DeferredCheck>,
     pub notices: Vec<Notice>,
@@ -208,6 +218,7 @@ impl Program for LoadRun {
         let budget = budget_of(txn, most);
         let result = catch_unwind(AssertUnwindSafe(|| self.insert_all(txn)));
         match result.map(|ran| if_in_time(budget.as_ref(), ran)) {
+            Ok(Ok(())) if self.undone => Err(Stop::Abort),
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(stop_with(error, &mut self.error)),
             Err(payload) => {

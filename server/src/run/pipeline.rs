@@ -7,6 +7,7 @@
 //! It commits as a whole or is undone as a whole. An error is not told from here: whoever submitted
 //! the program runs the statements one by one then, and tells what each of them answers.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -155,6 +156,7 @@ impl PipelineRun {
         functions: FunctionContext<'_>,
     ) -> ExecResult<()> {
         let (mut from, mut kept) = (0, Vec::new());
+        let whole = Cell::new(0);
         for (number, step) in self.steps.iter_mut().enumerate() {
             self.running = number;
             if number % STEPS_BETWEEN_LOOKS == STEPS_BETWEEN_LOOKS - 1 && context.txn.budget_exceeded() {
@@ -174,7 +176,7 @@ impl PipelineRun {
                 kept: &mut kept,
                 portions: None,
                 rows: 0,
-                whole: 0,
+                whole: &whole,
             };
             let ran = compiled.run(context, &mut sink);
             *params = std::mem::take(&mut context.params);

@@ -1,6 +1,7 @@
 //! One row statement or CALL as an engine program. Its rows are encoded as it runs, into a
 //! buffer that becomes (part of) the session's output.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -103,6 +104,9 @@ pub struct StatementRun {
     /// The rows themselves, for [`RowsTo::Kept`].
     pub kept: Vec<Vec<Datum>>,
     pub notices: Vec<Notice>,
+    /// Where the session's random numbers are when it begins, if they have a seed: whoever begins again draws
+    /// the same.
+    pub random: Option<[u64; 2]>,
     /// Which routines are counted and timed, and what they took.
     pub tracked: Tracked,
     pub usage: Option<Box<Usage>>,
@@ -268,7 +272,9 @@ impl StatementRun {
         }
         let host = self.host.clone();
         let functions = FunctionContext { now, session: &*host };
+        let whole = Cell::new(0);
         let mut context = ExecContext::new(txn, functions, &*host);
+        context.answered = Some(&whole);
         self.begin_in(&mut context);
         let mut sink = Sink {
             rows_to: &self.rows_to,
@@ -277,7 +283,7 @@ impl StatementRun {
             kept: &mut self.kept,
             portions: self.streaming.portions(),
             rows: 0,
-            whole: 0,
+            whole: &whole,
         };
         let done = match &self.plan.code {
             Code::Native(compiled) => compiled.run(&mut context, &mut sink),
@@ -297,7 +303,7 @@ impl StatementRun {
                 })
             }
         };
-        self.answered = sink.whole;
+        self.answered = whole.get();
         // What waits for the end of the transaction, where this is all of it.
         let done = done.and_then(|rows| {
             if !self.one_shot {
@@ -389,6 +395,9 @@ impl Program for StatementRun {
         self.kept.clear();
         self.error = None;
         self.notices.clear();
+        if let Some(state) = self.random {
+            self.host.memory.random.go_back(state);
+        }
         // Something is there where an attempt was abandoned.
         if !self.sequences.is_empty() {
             let left = std::mem::take(&mut self.numbers_left);

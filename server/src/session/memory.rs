@@ -8,6 +8,7 @@ use archipel_sql::types::Type;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::random::Numbers;
 use crate::transaction_ids::OwnTransaction;
 
 /// What functions keep for a session from one statement to the next.
@@ -27,6 +28,8 @@ pub struct Memory {
     pub prepared: Mutex<BTreeMap<String, PreparedByName>>,
     /// What literals of routines were read as, by their numbers: as long as PostgreSQL keeps plans.
     pub literals: Mutex<FxHashMap<i64, Arc<str>>>,
+    /// What `random()` draws.
+    pub random: Numbers,
     /// The cursors that were open when the statement under way began, for `pg_cursors`.
     pub cursors: Mutex<Vec<CursorShown>>,
 }

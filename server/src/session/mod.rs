@@ -28,6 +28,7 @@ pub(crate) mod large_object;
 mod memory;
 pub mod migration;
 pub mod protocol;
+mod random;
 pub(crate) mod role;
 pub(crate) mod role_setting;
 mod transaction;
@@ -265,6 +266,11 @@ impl Session {
             stack::set_depth(self.settings.effective().stack_depth_kb);
             self.output.set_encoding(self.encoding());
             self.host = None;
+            let named = "application_name";
+            if self.settings.effective().value(named) != before.value(named) {
+                let shown = self.settings.effective().show(named).unwrap_or_default();
+                self.entry().activity.set_application_name(&shown);
+            }
         }
         result
     }

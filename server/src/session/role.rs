@@ -84,6 +84,11 @@ impl Session {
             true => all.trusting(|all| all.set(name, text, local)),
             false => all.set(name, text, local),
         })?;
+        if let Some(Ok(seed)) =
+            text.filter(|_| name.eq_ignore_ascii_case("seed")).map(|text| text.trim().parse())
+        {
+            self.memory.random.begin(seed);
+        }
         if let Some(notice) = text.and_then(|text| cut_notice(name, text)) {
             self.notice(Severity::Notice, &notice);
         }

@@ -402,12 +402,7 @@ impl Session {
         if TRANSACTION_MODES.iter().any(|(_, default)| name == *default) {
             self.pin_transaction_modes()?;
         }
-        self.change_setting(&name, text.as_deref(), set.local)?;
-        if name == "application_name" {
-            let application = self.settings.effective().show("application_name").unwrap_or_default();
-            self.entry().activity.set_application_name(&application);
-        }
-        Ok(())
+        self.change_setting(&name, text.as_deref(), set.local)
     }
 
     fn set_transaction(&mut self, set: &SetTransaction, alone: bool) -> Result<()> {

@@ -249,6 +249,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("role", Kind::Text, Internal, "none", PRESET, "Sets the current role."),
     setting("row_security", Kind::Bool, User, "on", CLIENT, "Enable row security."),
     setting("search_path", Kind::Text, User, "\"$user\", public", CLIENT, "Sets the schema search order for names that are not schema-qualified."),
+    setting("seed", Kind::Seed, User, "0", CLIENT, "Sets the seed for random-number generation."),
     setting("seq_page_cost", Kind::Real { min: 0.0, max: f64::MAX }, User, "1", TUNING, HINT),
     setting("server_encoding", Kind::Enum(&["UTF8"]), Internal, "UTF8", PRESET, "Shows the server (database) character set encoding."),
     setting("server_version", Kind::Text, Internal, SERVER_VERSION, PRESET, "Shows the server version."),

@@ -30,6 +30,8 @@ pub enum Kind {
         min: f64,
         max: f64,
     },
+    /// From -1 to 1; nobody is shown which.
+    Seed,
     /// Accepted spellings, as they are shown, in any letters.
     Enum(&'static [&'static str]),
     /// The one tablespace that may be named, or none.
@@ -145,6 +147,7 @@ impl Kind {
                 }
                 Ok(Value::Integer(value as i64))
             }
+            Kind::Seed => Kind::Real { min: -1.0, max: 1.0 }.parse(name, text),
             Kind::Real { min, max } => {
                 let value: f64 = text.trim().parse().map_err(|_| invalid())?;
                 if !(min..=max).contains(&value) {
@@ -196,6 +199,7 @@ impl Kind {
     /// The value in the setting's own unit, as `pg_settings.setting` shows it.
     pub fn plain(self, value: &Value) -> String {
         match value {
+            _ if self == Kind::Seed => "unavailable".into(),
             Value::Bool(true) => "on".into(),
             Value::Bool(false) => "off".into(),
             Value::Integer(number) => number.to_string(),
@@ -210,7 +214,7 @@ impl Kind {
         match self {
             Kind::Bool => "bool",
             Kind::Integer { .. } => "integer",
-            Kind::Real { .. } => "real",
+            Kind::Real { .. } | Kind::Seed => "real",
             Kind::Enum(_) => "enum",
             Kind::Tablespace | Kind::Text => "string",
         }

@@ -86,6 +86,8 @@ pub enum Origin {
     Block,
     /// A trigger's function and, where it is `asked`, its condition; for the rows of its call.
     Trigger { table: TableRef, trigger: Oid, event: TriggerEvent, asked: bool },
+    /// A part of a query, as it is bound: nothing to make it of anew.
+    Part,
     /// A table all of whose rows go, which no trigger answers to.
     Emptied(TableRef),
 }
@@ -136,6 +138,17 @@ impl RowPlan {
     pub fn new(bound: BoundStatement, code: Code, effect: Effect) -> RowPlan {
         let (long, writes_late, sets) = Default::default();
         RowPlan { bound, code, effect, counts: None, long, writes_late, sets }
+    }
+
+    /// See [`Prepared::collects`].
+    pub fn collects(&self) -> bool {
+        match &self.bound {
+            BoundStatement::Query(query) => match &query.rel {
+                Rel::With { ctes, .. } => ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_))),
+                _ => false,
+            },
+            _ => true,
+        }
     }
 
     /// Whether it neither writes rows nor calls anything that might.
@@ -240,13 +253,7 @@ impl Prepared {
         match &self.body {
             Body::Empty => false,
             Body::Utility(_) => true,
-            Body::Rows(plan) => match &plan.bound {
-                BoundStatement::Query(query) => match &query.rel {
-                    Rel::With { ctes, .. } => ctes.iter().any(|cte| matches!(cte.body, CteBody::Modify(_))),
-                    _ => false,
-                },
-                _ => true,
-            },
+            Body::Rows(plan) => plan.collects(),
         }
     }
 

@@ -243,6 +243,9 @@ impl Session {
             return self.prepare_block(&prepared.text, true).await;
         }
         let renewed = self.renew(prepared).await?;
+        if matches!(prepared.origin, Origin::Part) {
+            return Ok(renewed);
+        }
         renewed.allowed()?;
         let environment = Environment { in_pieces: true, ..self.environment_of_binding() };
         let environment = environment.around_calls(renewed.search_path.clone());
@@ -328,6 +331,11 @@ impl Session {
                 self.prepare_trigger(&table, *trigger, *event, call.rows.clone(), *asked)
             }
             (Origin::Trigger { .. }, _) => Err(not_a_call()),
+            (Origin::Part, Body::Rows(plan)) => {
+                let plan = self.planning().compile_part(plan.bound.clone())?;
+                Ok(Arc::new(Prepared { body: Body::Rows(Arc::new(plan)), ..Prepared::clone(prepared) }))
+            }
+            (Origin::Part, _) => Err(not_a_call()),
             (Origin::Emptied(table), _) => {
                 let table = self.as_it_is(table);
                 self.prepare_emptying(&table)
@@ -519,6 +527,11 @@ impl Planning {
         let environment = Environment { catalog, ..self.host.environment() };
         let plan = self.compile_in(bound, &environment)?;
         Ok((plan, asked.finish()))
+    }
+
+    /// Compiles a part of a statement that is bound.
+    pub(crate) fn compile_part(&self, bound: BoundStatement) -> Result<RowPlan> {
+        self.compile_in(bound, &self.host.environment())
     }
 
     fn compile_in(&self, bound: BoundStatement, environment: &Environment) -> Result<RowPlan> {

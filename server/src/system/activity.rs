@@ -7,6 +7,7 @@ use archipel_engine::id::TxnId;
 use archipel_engine::{LockTag, Wait, WaitOn};
 use archipel_sql::catalog::role::READ_ALL_STATS;
 use archipel_sql::datum::Datum;
+use archipel_sql::function::SessionHost as _;
 use archipel_sql::parser::truncate_identifier;
 use archipel_sql::types::Oid;
 
@@ -18,6 +19,7 @@ use crate::sessions::SessionEntry;
 /// What `pg_stat_activity` shows of a session to everybody: the database, the process, who it is,
 /// the application and the numbers of its transaction.
 const OF_EVERYBODY: [std::ops::Range<usize>; 2] = [0..7, 17..19];
+const APPLICATION_NAME: usize = 6;
 const QUERY: usize = 20;
 
 /// PostgreSQL's name of what is waited for, in `pg_stat_activity.wait_event` and
@@ -46,6 +48,12 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let row = |session: &std::sync::Arc<SessionEntry>| {
         let role = host.catalog.catalog.role(&session.user).map(|role| role.oid);
         let mut row = row(session, role);
+        // What its statement has set takes hold for others when that has succeeded.
+        if session.process_id == host.entry.process_id
+            && let Some(name) = host.setting("application_name")
+        {
+            row[APPLICATION_NAME] = text(&name);
+        }
         if !sees_all && !role.is_some_and(|role| rights.acts_as(role)) {
             for (place, cell) in row.iter_mut().enumerate() {
                 if !OF_EVERYBODY.iter().any(|range| range.contains(&place)) {

@@ -293,6 +293,8 @@ pub(super) fn settings(host: &Host) -> Vec<Vec<Datum>> {
     let mut rows: Vec<Vec<Datum>> = SETTINGS
         .iter()
         .enumerate()
+        // PostgreSQL, too, shows it to nobody but SHOW.
+        .filter(|(_, setting)| setting.kind != Kind::Seed)
         .filter(|(_, setting)| examine_setting(host, setting.name).is_ok())
         .map(|(index, setting)| {
             let reset = setting.kind.plain(&live[index]);

@@ -12,7 +12,7 @@ use archipel_engine::id::GroupId;
 use archipel_engine::{Completed, Start, Stop, Submission, SubmitOptions};
 use archipel_planner::bound::BoundStatement;
 use archipel_planner::native::{DeferredCheck, Drawn};
-use archipel_sql::catalog::{Column, Table, TableRef};
+use archipel_sql::catalog::{Column, Table, TableRef, TriggerEvent};
 use archipel_sql::copy::shorten;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -88,14 +88,28 @@ impl Session {
         last: bool,
         start: Start,
     ) -> Submission<LoadRun> {
+        let run = self.load_run(plan, rows, numbers_left, last);
+        let options =
+            SubmitOptions { transaction: self.transaction.interactive(), start, ..SubmitOptions::default() };
+        self.server.engine.submit(run, options)
+    }
+
+    fn load_run(
+        &mut self,
+        plan: Arc<RowPlan>,
+        rows: Rows,
+        numbers_left: VecDeque<Drawn>,
+        last: bool,
+    ) -> LoadRun {
         let (host, now) = (self.host(), self.transaction.start());
-        let run = LoadRun {
+        LoadRun {
             plan,
             rows,
             host,
             now,
             constraints: self.transaction.is_open().then(|| self.transaction.constraint_modes()),
             unfinished: !last,
+            undone: false,
             deferred: Vec::new(),
             notices: Vec::new(),
             sequences: Vec::new(),
@@ -107,10 +121,49 @@ impl Session {
             inserted: 0,
             failed_row: None,
             error: None,
+        }
+    }
+
+    /// What a COPY fails with of which a row has no form: that, or what is wrong with the rows before it, as far
+    /// as PostgreSQL finds it row by row.
+    pub(super) async fn of_earlier_rows(&mut self, error: SqlError) -> SqlError {
+        if let Err(earlier) = self.finish_batch().await {
+            return earlier;
+        }
+        let Some(copy) = self.copy_in.as_mut().filter(|copy| !copy.rows.is_empty()) else { return error };
+        let (rows, contexts) = (copy.rows.take_whole(), std::mem::take(&mut copy.contexts));
+        let (plan, table, first_line) = (copy.plan.clone(), copy.table.clone(), copy.first_line);
+        let (alone, takes_long, committed) = (copy.alone, copy.takes_long, copy.committed);
+        if self.transaction.is_failed() {
+            return error;
+        }
+        self.enter_transaction(alone);
+        let mut run = self.load_run(plan, rows, VecDeque::new(), false);
+        run.undone = true;
+        let mut start = Start::apart_if(takes_long);
+        let mut completed: Completed<LoadRun> = loop {
+            let transaction = self.transaction.interactive();
+            let options = SubmitOptions { transaction, start, ..SubmitOptions::default() };
+            let submission = self.server.engine.submit(run, options);
+            let completed = self.cancellable(submission).await;
+            if completed.outcome.result != Err(Stop::Interactive) || start == Start::Apart {
+                break completed;
+            }
+            (run, start) = (completed.program, Start::Apart);
         };
-        let options =
-            SubmitOptions { transaction: self.transaction.interactive(), start, ..SubmitOptions::default() };
-        self.server.engine.submit(run, options)
+        self.depend_on(completed.outcome.depends_on);
+        self.tell_notices(std::mem::take(&mut completed.program.notices));
+        self.remember_sequences(&completed.program.sequences);
+        let (found, row) = (completed.program.error.take(), completed.program.failed_row);
+        match (found, row) {
+            (Some(mut found), Some(row)) if is_about_row(&found, &table) => {
+                let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
+                let values = completed.program.rows.iter().nth(row).unwrap_or_default();
+                self.tell_line(&mut found, line, contexts.get(row).cloned(), values);
+                copy_detail(found, committed)
+            }
+            _ => error,
+        }
     }
 
     /// Waits for the batch that runs, if one does, and takes what it leaves.
@@ -322,6 +375,14 @@ impl Session {
 /// of what is computed. PostgreSQL finds it while it has the line, and what is about indexes when it has
 /// several rows.
 fn is_about_row(error: &SqlError, table: &Table) -> bool {
+    // With such a trigger it inserts one row after the other.
+    let inserts_singly = table
+        .triggers
+        .iter()
+        .any(|trigger| trigger.row && trigger.before && trigger.answers(TriggerEvent::Insert, table, None));
+    if inserts_singly && error.state() == SqlState::UNIQUE_VIOLATION {
+        return true;
+    }
     let rules = [SqlState::NOT_NULL_VIOLATION, SqlState::CHECK_VIOLATION];
     let fields = error.fields();
     let is_data = || error.state().as_str().starts_with(DATA_EXCEPTION);

@@ -9,7 +9,7 @@
 //! to the end, at several times the memory and time.
 //!
 //! What is wrong with the form of a row is told when the row comes, and so is a NULL where none may be. Other
-//! constraints are looked at when the batch of the row is written.
+//! constraints are looked at when the batch of the row is written, or when a row behind it has no form.
 //!
 //! The first batch also shows how the distribution column spreads: its group is split at
 //! quantiles of that sample before anything is inserted, so that the load ends on all
@@ -190,6 +190,7 @@ impl Session {
         let declared: Vec<Oid> = types.iter().map(|ty| ty.oid).collect();
         let prepared = self.prepare_text(&text.as_str().into(), &declared).await?;
         prepared.allowed()?;
+        prepared.planned()?;
         let plan = plan_of(&prepared)?;
         Ok((prepared, plan))
     }
@@ -359,7 +360,10 @@ impl Session {
             let host = self.host();
             let context = self.context(&host);
             let Some(copy) = &mut self.copy_in else { return Ok(()) };
-            let fill = copy.gather(&context)?;
+            let fill = match copy.gather(&context) {
+                Ok(fill) => fill,
+                Err(error) => return Err(self.of_earlier_rows(error).await),
+            };
             let full = fill != Fill::Waits;
             let ends = last && !full;
             // Statement triggers fire for no rows, too.

@@ -257,7 +257,11 @@ impl Gathered<'_> {
 
 /// An error with the place in the data that it is about.
 fn at(mut error: SqlError, place: impl FnOnce() -> String) -> SqlError {
-    error.fields_mut().context = Some(place());
+    let context = &mut error.fields_mut().context;
+    *context = Some(match context.take() {
+        Some(within) => format!("{within}\n{}", place()),
+        None => place(),
+    });
     error
 }
 

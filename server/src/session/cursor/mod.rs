@@ -10,8 +10,10 @@
 //!
 //! - [`portal`]   a bound statement and how far its rows have been sent
 //! - [`streamed_cursor`], [`paged_cursor`] rows that come when they are fetched
+//! - [`late_columns`] columns that are computed when they are fetched
 //! - [`portal_state`] what a portal is
 
+mod late_columns;
 mod paged_cursor;
 pub(super) mod portal;
 pub(super) mod portal_state;

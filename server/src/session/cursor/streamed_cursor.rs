@@ -51,6 +51,7 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::is_of_rows;
+use super::late_columns::LateRows;
 use crate::encode::{Formats, RowEncoder};
 use crate::session::execute::analytic::{BATCHES_UNDERWAY, Event, GivenUpOnDrop, Query, failed_by_bug};
 use crate::session::{EARLY_BYTES_MIN, Session};
@@ -175,19 +176,22 @@ impl MoreRows for Streamed {
 }
 
 impl Session {
-    /// A cursor over a query that goes on beside the session, if there are rows left when it is open;
+    /// A cursor over a query that goes on beside the session, or computes of its rows what is late, if there are rows left when it is open;
     /// `None`: they are to be gathered. `only`: how many will be asked for at most, where that is known.
     pub(super) async fn open_streamed(
         &mut self,
-        prepared: &Prepared,
+        prepared: &Arc<Prepared>,
         plan: &Arc<RowPlan>,
         params: &[Datum],
         backward: bool,
         only: Option<usize>,
     ) -> Result<Option<OpenCursor>> {
-        match self.open_analytic(prepared, plan, params, backward).await? {
+        if let Some(cursor) = self.open_analytic(prepared, plan, params, backward).await? {
+            return Ok(Some(cursor));
+        }
+        match self.open_paged(prepared, plan, params, backward, only).await? {
             Some(cursor) => Ok(Some(cursor)),
-            None => self.open_paged(prepared, plan, params, backward, only).await,
+            None => self.open_late(prepared, plan, params, backward).await,
         }
     }
 
@@ -309,11 +313,15 @@ impl Session {
             if rows.is_some_and(|rows| cursor.known() >= rows) {
                 return Ok(());
             }
-            let more = tokio::select! {
-                biased;
-                () = entry.cancel_asked() => return Err(entry.cancel_error()),
-                more = poll_fn(|context| source.poll_more(context)) => more,
-                () = self.client_lost() => return Err(entry.cancel_error()),
+            let late = source.as_any().and_then(|source| source.downcast_ref::<LateRows>());
+            let more = match late {
+                Some(late) => self.next_late(late).await,
+                None => tokio::select! {
+                    biased;
+                    () = entry.cancel_asked() => return Err(entry.cancel_error()),
+                    more = poll_fn(|context| source.poll_more(context)) => more,
+                    () = self.client_lost() => return Err(entry.cancel_error()),
+                },
             };
             if let Some(Ok(rows)) = &more {
                 memory::require(bytes_of(rows), "PortalContext")?;

@@ -337,13 +337,17 @@ impl Session {
     /// Tells the client what routines said. Each message goes when it is written: together they may be large.
     pub(super) fn tell_notices(&mut self, notices: Vec<Notice>) {
         for notice in notices {
-            let severity = severity_of(notice.severity);
-            if notice.heard && self.overheard.is_none() {
-                self.output.report(severity, &notice.error);
-                self.told_notice = true;
-            } else {
-                self.notice(severity, &notice.error);
-            }
+            self.tell_notice(&notice);
+        }
+    }
+
+    pub(in crate::session) fn tell_notice(&mut self, notice: &Notice) {
+        let severity = severity_of(notice.severity);
+        if notice.heard && self.overheard.is_none() {
+            self.output.report(severity, &notice.error);
+            self.told_notice = true;
+        } else {
+            self.notice(severity, &notice.error);
         }
     }
 

@@ -468,6 +468,7 @@ impl Session {
         }
         self.flush_early().await;
         run.cursors = self.cursors.clone();
+        run.random = self.memory.random.state();
         run.host = self.host();
         run.out = self.output.take();
         run.mark = run.out.len();
@@ -495,6 +496,7 @@ impl Session {
             streaming: Streaming::AtEnd,
             kept: Vec::new(),
             notices: Vec::new(),
+            random: self.memory.random.state(),
             tracked: self.settings.effective().tracked,
             usage: None,
             sequences: Vec::new(),
@@ -530,11 +532,7 @@ impl Session {
         if run.notices.is_empty() {
             self.output.restore(run.out);
         } else {
-            // Notices were raised while the routine ran: they come before its result.
-            let rows = run.out.split_off(run.mark);
-            self.output.restore(run.out);
-            self.tell_notices(std::mem::take(&mut run.notices));
-            self.output.append(&rows);
+            self.tell_answered(&mut run);
         }
         // An error, too, may tell what is not durable yet.
         self.depend_on(outcome.depends_on);

@@ -233,7 +233,7 @@ impl SessionHost for Host {
     }
 
     fn random(&self) -> f64 {
-        fastrand::f64()
+        self.memory.random.draw()
     }
 
     fn call(&self, name: &str, args: &[Datum]) -> Result<Datum> {

@@ -190,6 +190,10 @@ impl Session {
             }
             return Err(error);
         }
+        let rows = prepared.columns.is_some() && prepared.collects();
+        if rows && self.told_notice && self.flushes == flushes {
+            self.output.put_notices_first(start);
+        }
         self.mark_copy_simple();
         Ok(())
     }

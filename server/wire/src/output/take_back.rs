@@ -1,4 +1,5 @@
-//! Rows that were not to be told: PostgreSQL collects those of some statements, and tells none if one fails.
+//! PostgreSQL collects the rows of some statements before it tells any: it tells none if one fails, and what was
+//! said meanwhile comes before them.
 
 use super::Output;
 
@@ -7,10 +8,7 @@ impl Output {
     /// else was said stays: notices, parameters, notifications.
     pub fn take_back_rows(&mut self, start: usize) {
         let (mut from, mut kept) = (start, start);
-        while let Some(&[kind, a, b, c, d]) = self.bytes.get(from..).and_then(|rest| rest.first_chunk()) {
-            // The length counts itself, and not the kind before it.
-            let length = u32::from_be_bytes([a, b, c, d]) as usize;
-            let end = from.saturating_add(1 + length).min(self.bytes.len());
+        while let Some((kind, end)) = message_at(&self.bytes, from) {
             if !matches!(kind, b'T' | b'D') {
                 self.bytes.copy_within(from..end, kept);
                 kept += end - from;
@@ -19,6 +17,32 @@ impl Output {
         }
         self.bytes.truncate(kept);
     }
+
+    /// Puts the notices among the messages from byte `start` on, where a message begins, before the others.
+    pub fn put_notices_first(&mut self, start: usize) {
+        let mut others = Vec::new();
+        let (mut from, mut kept) = (start, start);
+        while let Some((kind, end)) = message_at(&self.bytes, from) {
+            match kind {
+                b'N' => {
+                    self.bytes.copy_within(from..end, kept);
+                    kept += end - from;
+                }
+                _ => others.extend_from_slice(&self.bytes[from..end]),
+            }
+            from = end;
+        }
+        self.bytes.truncate(kept);
+        self.bytes.extend_from_slice(&others);
+    }
+}
+
+/// The message that begins at a byte: its kind, and where it ends.
+fn message_at(bytes: &[u8], at: usize) -> Option<(u8, usize)> {
+    let &[kind, a, b, c, d] = bytes.get(at..)?.first_chunk()?;
+    // The length counts itself, and not the kind before it.
+    let length = u32::from_be_bytes([a, b, c, d]) as usize;
+    Some((kind, at.saturating_add(1 + length).min(bytes.len())))
 }
 
 #[cfg(test)]
@@ -37,5 +61,17 @@ mod tests {
         assert_eq!(output.as_slice(), b"C\0\0\0\x0aBEGIN\0A\0\0\0\x0d\0\0\x01\x02c\0xy\0");
         output.take_back_rows(output.len());
         assert_eq!(output.len(), start + 14);
+    }
+
+    #[test]
+    fn notices_come_first() {
+        let mut output = Output::new();
+        output.command_complete("BEGIN");
+        let start = output.len();
+        output.put(b"T\0\0\0\x06\0\0D\0\0\0\x06\0\0N\0\0\0\x05\0D\0\0\0\x06\0\x01N\0\0\0\x05\x01C\0\0\0\x04");
+        output.put_notices_first(start);
+        let sorted =
+            b"N\0\0\0\x05\0N\0\0\0\x05\x01T\0\0\0\x06\0\0D\0\0\0\x06\0\0D\0\0\0\x06\0\x01C\0\0\0\x04";
+        assert_eq!(&output.as_slice()[start..], sorted);
     }
 }

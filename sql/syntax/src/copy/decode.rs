@@ -524,7 +524,10 @@ impl CopyDecoder {
     fn rewritten(&mut self, null: bool) -> Result<()> {
         let start = self.text.len();
         if !null {
-            let Ok(text) = checked(&self.scratch) else { return Err(self.bad_bytes(&self.scratch)) };
+            let Ok(text) = checked(&self.scratch) else {
+                let line = &self.text[..self.line_end_at];
+                return Err(self.with_context(invalid_utf8(&self.scratch), Some(line)));
+            };
             memory::check(self.text.len() + text.len())?;
             self.text.push_str(text);
         }

@@ -4,10 +4,12 @@
 //! - [`verify`]     which bytes are characters
 //! - [`report`]     what is said of bytes that are none, and of characters that a set does not have
 //! - [`conversion`] which characters are which of Unicode's
+//! - [`pair`]       conversions without UTF8
 //! - [`recode`]     text to and from UTF8
 
 mod conversion;
 mod name;
+mod pair;
 mod recode;
 mod report;
 mod verify;

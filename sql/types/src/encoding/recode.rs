@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::conversion::Conversion;
 use super::name::Encoding;
+use super::pair;
 use super::report::{invalid, no_conversion, untranslatable, utf8};
 use super::verify::Form;
 use crate::error::{Result, SqlError};
@@ -170,19 +171,10 @@ impl Encoding {
     }
 }
 
-/// The character sets that PostgreSQL converts between without UTF8, by tables of their own.
-const DIRECT: [&[&str]; 5] = [
-    &["KOI8R", "WIN1251", "WIN866", "ISO_8859_5"],
-    &["LATIN2", "WIN1250"],
-    &["EUC_JP", "SJIS"],
-    &["EUC_TW", "BIG5"],
-    &["EUC_JIS_2004", "SHIFT_JIS_2004"],
-];
-
 /// Bytes of one character set in another (`convert`).
 ///
 /// Errors: 22021 for bytes that are no characters of `from`, whatever is wrong before them; 22P05; 42883
-/// where PostgreSQL has no conversion, 0A000 where it has one that is not by way of UTF8.
+/// where PostgreSQL has no conversion.
 pub fn convert(bytes: &[u8], from: Encoding, to: Encoding) -> Result<Vec<u8>> {
     from.characters(bytes)?;
     if from == to || to == Encoding::SQL_ASCII {
@@ -199,12 +191,7 @@ pub fn convert(bytes: &[u8], from: Encoding, to: Encoding) -> Result<Vec<u8>> {
         to.encode(&from.decode(bytes)?, &mut out)?;
         return Ok(out);
     }
-    if DIRECT.iter().any(|of| of.contains(&from.name()) && of.contains(&to.name())) {
-        let (from, to) = (from.name(), to.name());
-        return Err(SqlError::unsupported(format_args!("conversion from {from} to {to}"))
-            .with_hint("Convert to UTF8 first, and from there."));
-    }
-    Err(no_conversion(from, to))
+    pair::convert(bytes, from, to)
 }
 
 #[cfg(test)]

@@ -52,6 +52,8 @@ pub struct Notice {
     pub awaits: u32,
     /// Whether the client hears it by the settings of a routine around: those of the session are not asked.
     pub heard: bool,
+    /// What [`ExecContext::answered`] was when it was said.
+    pub behind: usize,
 }
 
 /// A line of context that a routine shows to those it calls.
@@ -114,6 +116,8 @@ pub struct ExecContext<'a, 'e> {
     pub variables: Vec<Datum>,
     /// What RAISE and functions said on the way; sent to the client after commit.
     pub notices: Vec<Notice>,
+    /// How far whoever takes the rows of the run has come with them, if it tells.
+    pub answered: Option<&'a Cell<usize>>,
     /// The deepest routine whose line a notice waits for.
     pub awaited: u32,
     /// Where the routines around this one stand, as far as they tell
@@ -231,6 +235,7 @@ impl<'a, 'e> ExecContext<'a, 'e> {
             params: Vec::new(),
             variables: Vec::new(),
             notices: Vec::new(),
+            answered: None,
             awaited: 0,
             callers: Vec::new(),
             evaluating: Vec::new(),
@@ -307,7 +312,8 @@ impl<'a, 'e> ExecContext<'a, 'e> {
 
     /// Says something to the client; the routines around add where they are, outermost last.
     pub fn notice(&mut self, severity: &'static str, error: SqlError, awaits: u32) {
-        self.notices.push(Notice { severity, error, awaits, heard: false });
+        let behind = self.answered.map_or(0, Cell::get);
+        self.notices.push(Notice { severity, error, awaits, heard: false, behind });
         self.awaited = self.awaited.max(awaits);
     }
 

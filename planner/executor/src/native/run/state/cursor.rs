@@ -60,6 +60,11 @@ pub trait MoreRows: std::fmt::Debug + Send + Sync {
 
     /// The same rows, from the first one on, if it repeats them.
     fn again(&self) -> Arc<dyn MoreRows>;
+
+    /// What whoever has made it knows it by.
+    fn as_any(&self) -> Option<&dyn std::any::Any> {
+        None
+    }
 }
 
 /// Which rows a cursor must have before it moves.
