@@ -1,8 +1,10 @@
 //! Tables as recovery needs them: rows checked, index entries made, memory counted.
 //!
-//! Tables differ in length by orders of magnitude, so what threads share out is slices of them:
-//! each slice's index entries come out sorted, and an index is the merge of its table's slices.
+//! Tables differ in length by orders of magnitude, so what threads share out is slices of them: each slice's
+//! index entries come out sorted, and an index is the merge of its table's slices. That is shared out, too,
+//! by ranges of the index's keys, whose trees are joined at the end.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -48,35 +50,102 @@ impl BuiltTable {
             (number, Slice::read(table, rows, from, slice_rows))
         });
         let mut memory = vec![0; work.len()];
-        let mut indexes: Vec<Vec<Entries>> =
-            work.iter().map(|(table, _)| table.indexes.iter().map(|_| Entries::new()).collect()).collect();
+        let mut runs: Vec<Vec<Vec<Entries>>> =
+            work.iter().map(|(table, _)| table.indexes.iter().map(|_| Vec::new()).collect()).collect();
         for (number, slice) in read {
             let slice = slice?;
             memory[number] += slice.memory;
-            for (all, entries) in indexes[number].iter_mut().zip(slice.entries) {
-                if all.is_empty() { *all = entries } else { all.extend(entries) }
+            for (runs, entries) in runs[number].iter_mut().zip(slice.entries) {
+                runs.push(entries);
             }
         }
-        let mut unsorted = Vec::new();
-        for (number, indexes) in indexes.into_iter().enumerate() {
-            unsorted.extend(indexes.into_iter().enumerate().map(|(index, entries)| (number, index, entries)));
+        let mut indexes = Vec::new();
+        for (number, runs) in runs.into_iter().enumerate() {
+            indexes.extend(runs.into_iter().enumerate().map(|(index, runs)| ((number, index), runs)));
         }
-        // The longest first: none is left to run alone at the end.
-        unsorted.sort_by_key(|(.., entries)| std::cmp::Reverse(entries.len()));
-        let mut trees = in_parallel(unsorted, threads, |(number, index, entries)| {
-            (number, index, build_index(&work[number].0, index, entries))
+        let mut trees = in_parallel(divided(indexes, threads, slice_rows as usize), threads, |range| {
+            let (number, index) = range.of;
+            (range.of, range.at, build_range(&work[number].0, index, range.runs))
         });
-        trees.sort_by_key(|(number, index, _)| (*number, *index));
+        trees.sort_by_key(|(of, at, _)| (*of, *at));
         let mut built: Vec<BuiltTable> = work
             .into_iter()
             .zip(memory)
             .map(|((table, rows), memory)| BuiltTable { table, rows, indexes: Vec::new(), memory })
             .collect();
-        for (number, _, tree) in trees {
-            built[number].indexes.push(tree?);
+        for ((number, index), _, tree) in trees {
+            let indexes = &mut built[number].indexes;
+            match indexes.get_mut(index) {
+                // The ranges of an index follow one another.
+                Some(before) => before.append(tree?),
+                None => indexes.push(tree?),
+            }
         }
         Ok(built)
     }
+}
+
+/// The number of a table, and of an index among the table's.
+type IndexNumber = (usize, usize);
+
+/// The entries of a range of an index, from each of its sorted runs.
+struct Range {
+    of: IndexNumber,
+    /// Among the ranges of the index.
+    at: usize,
+    runs: Vec<Entries>,
+}
+
+/// Divides the sorted runs of indexes into ranges of keys with about so many entries each, or more, the longest
+/// first: then none is left to run alone at the end. Every index has a range.
+fn divided(indexes: Vec<(IndexNumber, Vec<Entries>)>, threads: usize, entries: usize) -> Vec<Range> {
+    let mut cuts: BTreeMap<IndexNumber, Vec<KeyBuf>> = BTreeMap::new();
+    let mut runs = Vec::new();
+    let mut ranges: BTreeMap<(IndexNumber, usize), Vec<Entries>> = BTreeMap::new();
+    for (of, of_index) in indexes {
+        cuts.insert(of, cuts_between(&of_index, threads, entries));
+        ranges.insert((of, 0), Vec::new());
+        runs.extend(of_index.into_iter().map(|run| (of, run)));
+    }
+    let cut = in_parallel(runs, threads, |(of, mut run)| {
+        let cut = |key: &KeyBuf| {
+            let at = run.partition_point(|(entry, _)| entry < key);
+            run.split_off(at)
+        };
+        let mut parts: Vec<Entries> = cuts[&of].iter().rev().map(cut).collect();
+        parts.push(run);
+        parts.reverse();
+        (of, parts)
+    });
+    for (of, parts) in cut {
+        for (at, part) in parts.into_iter().enumerate() {
+            ranges.entry((of, at)).or_default().push(part);
+        }
+    }
+    let mut ranges: Vec<Range> = ranges.into_iter().map(|((of, at), runs)| Range { of, at, runs }).collect();
+    ranges.sort_by_key(|range| std::cmp::Reverse(range.runs.iter().map(Vec::len).sum::<usize>()));
+    ranges
+}
+
+/// Of each range so many entries are looked at, to find where the next one begins.
+const SAMPLES_OF_RANGE: usize = 32;
+/// An index has no more ranges than these for each thread: every run is cut for each of them.
+const RANGES_OF_THREAD: usize = 8;
+
+/// Keys that divide sorted runs into ranges of at least about so many entries.
+fn cuts_between(runs: &[Entries], threads: usize, entries: usize) -> Vec<KeyBuf> {
+    let all: usize = runs.iter().map(Vec::len).sum();
+    let ranges = all.div_ceil(entries.max(1)).min(threads.max(1) * RANGES_OF_THREAD).max(1);
+    let every = (all / ranges / SAMPLES_OF_RANGE).max(1);
+    let mut samples: Vec<&KeyBuf> =
+        runs.iter().flat_map(|run| run.iter().step_by(every)).map(|(key, _)| key).collect();
+    samples.sort_unstable();
+    let mut cuts: Vec<KeyBuf> = (1..ranges)
+        .filter_map(|range| samples.get(range * samples.len() / ranges))
+        .map(|key| (*key).clone())
+        .collect();
+    cuts.dedup();
+    cuts
 }
 
 /// What a slice of a table's rows gives.
@@ -112,9 +181,10 @@ impl Slice {
     }
 }
 
-/// The tree of an index whose slices are sorted.
-fn build_index(table: &TableMeta, index: usize, mut entries: Entries) -> Result<Tree, OpenError> {
-    // Finds the sorted slices and merges them.
+/// The tree of a range of an index.
+fn build_range(table: &TableMeta, index: usize, runs: Vec<Entries>) -> Result<Tree, OpenError> {
+    let mut entries: Entries = runs.into_iter().flatten().collect();
+    // Finds the sorted runs and merges them.
     entries.sort();
     let mut tree = Builder::new();
     for (entry, key) in entries {
