@@ -1,0 +1,184 @@
+//! How the cost of one of each grows with how many there are: snapshots that are open at a time, threads that
+//! take them, statements beside sessions that wait, sequences, reference tables, groups.
+//!
+//! `cargo bench -p archipel-engine --bench growth [MANY]` doubles them up to MANY and prints what one costs;
+//! the exponent is that of all of them together: 1 where the cost of one stays the same.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::id::{GroupId, SequenceId, TreeId, TxnId};
+use archipel_engine::log::MemoryStore;
+use archipel_engine::schema::{KeyColumn, Placement, TableDef};
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::storage::key::encode_cell;
+use archipel_engine::{
+    ClaimSet, DdlOp, Engine, EngineConfig, Program, Repartition, RoutingTable, SequenceDef, Stop,
+    SubmitOptions, Txn,
+};
+
+/// Distributed tables have these numbers and higher ones.
+const TABLES: u32 = 1_000_000;
+/// Reference tables have these.
+const REFERENCES: u32 = 2_000_000;
+/// Of things that are measured one by one.
+const SAMPLE: usize = 2_000;
+
+fn key_column() -> KeyColumn {
+    KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false, form: Default::default() }
+}
+
+fn key(id: usize) -> KeyBuf {
+    let mut key = KeyBuf::new();
+    encode_cell(&mut key, Cell::Int8(id as i64), &key_column(), ColumnKind::Int8);
+    key
+}
+
+fn run(engine: &Engine, body: impl FnMut(&mut Txn<'_>) -> Result<(), Stop> + Send + 'static) {
+    let done = engine.submit(Script(Box::new(body)), SubmitOptions::default()).wait();
+    done.outcome.result.expect("it runs");
+}
+
+type Body = Box<dyn FnMut(&mut Txn<'_>) -> Result<(), Stop> + Send>;
+
+/// A program that finds out as it goes what it claims.
+struct Script(Body);
+
+impl Program for Script {
+    fn predict(&mut self, _routing: &RoutingTable, _claims: &mut ClaimSet) {}
+
+    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        (self.0)(txn)
+    }
+}
+
+/// An engine with so many tables, reference tables and sequences.
+fn engine_with(many: usize) -> Engine {
+    let config = EngineConfig { pin_threads: false, ..EngineConfig::with_executors(2) };
+    let engine = Engine::open(config, Arc::new(MemoryStore::new())).expect("the engine opens");
+    run(&engine, move |txn| {
+        for number in 0..many as u32 {
+            let mut def = TableDef {
+                id: TreeId(TABLES + number),
+                name: format!("table_{number}"),
+                columns: vec![ColumnKind::Int8],
+                key: vec![key_column()],
+                placement: Placement::Distributed { group: GroupId(TABLES + number) },
+                indexes: Vec::new(),
+            };
+            let _ = txn.ddl(DdlOp::CreateTable(def.clone()))?;
+            def.id = TreeId(REFERENCES + number);
+            def.placement = Placement::Reference;
+            let _ = txn.ddl(DdlOp::CreateTable(def))?;
+            let (id, max) = (SequenceId(number), i64::MAX);
+            let sequence = SequenceDef { id, start: 1, increment: 1, min: 1, max, cycle: false };
+            let _ = txn.ddl(DdlOp::CreateSequence(sequence))?;
+        }
+        Ok(())
+    });
+    engine
+}
+
+/// Microseconds for one of so many.
+fn each(many: usize, body: impl FnOnce()) -> f64 {
+    let begin = Instant::now();
+    body();
+    begin.elapsed().as_nanos() as f64 / 1e3 / many as f64
+}
+
+/// Opens so many snapshots at a time, and lets them go, the oldest first.
+fn snapshots(engine: &Engine, many: usize) -> f64 {
+    each(many, || {
+        let open: Vec<_> = (0..many).map(|_| engine.snapshot()).collect();
+        open.into_iter().for_each(drop);
+    })
+}
+
+/// Snapshots that so many threads take, twenty each.
+fn snapshots_of_threads(engine: &Engine, threads: usize) -> f64 {
+    each(threads * 20, || {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| (0..20).for_each(|_| drop(engine.snapshot())));
+            }
+        });
+    })
+}
+
+/// Empty transactions beside so many that wait.
+fn beside_waiters(engine: &Engine, many: usize) -> f64 {
+    // Their numbers are not given to others.
+    let waiter = |number: usize| TxnId(u64::MAX - number as u64);
+    for number in 0..many {
+        engine.waits().publish(waiter(number), vec![waiter(many)]);
+    }
+    let micros = each(SAMPLE, || (0..SAMPLE).for_each(|_| drop(engine.begin())));
+    (0..many).for_each(|number| engine.waits().forget(waiter(number)));
+    micros
+}
+
+fn numbers(engine: &Engine, many: usize) -> f64 {
+    each(many, || {
+        for number in 0..many as u32 {
+            engine.next_value(SequenceId(number)).expect("the sequence is there");
+        }
+    })
+}
+
+/// Commits to some of so many reference tables.
+fn reference_commits(engine: &Engine, many: usize) -> f64 {
+    each(SAMPLE, || {
+        for number in 0..SAMPLE {
+            let id = TreeId(REFERENCES + (number * 7_919 % many) as u32);
+            run(engine, move |txn| {
+                let table = txn.table(id).ok_or(Stop::Recompile)?;
+                let row = table.layout.encode_row(&[Cell::Int8(number as i64)]);
+                txn.insert(&table, &key(number), &row).map(drop)
+            });
+        }
+    })
+}
+
+/// Splits of some of so many groups.
+fn splits(engine: &Engine, many: usize) -> f64 {
+    each(SAMPLE, || {
+        for number in 0..SAMPLE {
+            let group = GroupId(TABLES + (number * 7_919 % many) as u32);
+            let change = Repartition::Split { group, at: key(number + 1) };
+            engine.repartition(change, "bench").wait().program.result.expect("it is split");
+        }
+    })
+}
+
+fn main() {
+    let largest = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(4_000);
+    let heads = ["snapshot", "of threads", "beside waiters", "nextval", "reference commit", "split"];
+    println!("{:>8} {}  (microseconds)", "many", heads.map(|head| format!("{head:>18}")).concat());
+    let mut rows: Vec<(usize, [f64; 6])> = Vec::new();
+    let mut many = 500.min(largest);
+    loop {
+        let engine = engine_with(many);
+        let row = [
+            snapshots(&engine, many),
+            snapshots_of_threads(&engine, many / 125),
+            beside_waiters(&engine, many),
+            numbers(&engine, many),
+            reference_commits(&engine, many),
+            splits(&engine, many),
+        ];
+        println!("{many:>8} {}", row.map(|micros| format!("{micros:>18.2}")).concat());
+        rows.push((many, row));
+        if many >= largest {
+            break;
+        }
+        many = (many * 2).min(largest);
+    }
+    if let (Some(first), Some(last)) = (rows.first(), rows.last())
+        && first.0 < last.0
+    {
+        let doubled = (last.0 as f64 / first.0 as f64).log2();
+        let of = |at: usize| format!("{:>18.2}", 1.0 + (last.1[at] / first.1[at]).log2() / doubled);
+        println!("{:>8} {}", "exponent", [0, 1, 2, 3, 4, 5].map(of).concat());
+    }
+}
