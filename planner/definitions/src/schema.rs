@@ -269,6 +269,13 @@ fn rename_schema(name: &str, action: &RenameAction, work: &mut Work<'_>) -> Resu
     Ok(())
 }
 
+/// 42809 for an action of ALTER TABLE on a relation of a kind that it is not for.
+pub(super) fn misplaced(action: &str, relation: &str, kind: &str) -> SqlError {
+    let message = format!("ALTER action {action} cannot be performed on relation \"{relation}\"");
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
+        .with_detail(format!("This operation is not supported for {kind}."))
+}
+
 /// ALTER SEQUENCE … RENAME TO, SET SCHEMA, OWNER TO, SET { LOGGED | UNLOGGED }.
 pub(super) fn alter_sequence_name(
     sequence: &SequenceRef,
@@ -288,10 +295,10 @@ pub(super) fn alter_sequence_name(
             return Ok(());
         }
         AlterTableAction::SetTablespace(_) => {
-            let message =
-                format!("ALTER action SET TABLESPACE cannot be performed on relation \"{}\"", sequence.name);
-            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                .with_detail("This operation is not supported for sequences."));
+            return Err(misplaced("SET TABLESPACE", &sequence.name, "sequences"));
+        }
+        AlterTableAction::SetAccessMethod(_) => {
+            return Err(misplaced("SET ACCESS METHOD", &sequence.name, "sequences"));
         }
         AlterTableAction::SetSchema(schema) => {
             check_move(&sequence.schema, schema, work)?;

@@ -162,7 +162,7 @@ pub static SETTINGS: &[Setting] = &[
     setting("DateStyle", Kind::Text, User, "ISO, MDY", CLIENT, "Sets the display format for date and time values."),
     setting("deadlock_timeout", Kind::Integer { min: 1, max: i32::MAX as i64, unit: Unit::Milliseconds }, User, "1s", "Lock Management", "Sets the time to wait on a lock before checking for deadlock."),
     setting("default_statistics_target", count(1, 10_000), User, "100", TUNING, HINT),
-    setting("default_table_access_method", Kind::Enum(&["heap"]), User, "heap", CLIENT, "Sets the default table access method for new tables."),
+    setting("default_table_access_method", Kind::TableAccessMethod, User, "heap", CLIENT, "Sets the default table access method for new tables."),
     setting("default_tablespace", Kind::Tablespace, User, "", CLIENT, "Sets the default tablespace to create tables and indexes in."),
     setting("default_transaction_deferrable", Kind::Bool, User, "off", CLIENT, "Sets the default deferrable status of new transactions."),
     setting("default_transaction_isolation", ISOLATION, User, "read committed", CLIENT, "Sets the transaction isolation level of each new transaction."),

@@ -36,6 +36,7 @@ pub enum Kind {
     Enum(&'static [&'static str]),
     /// The one tablespace that may be named, or none.
     Tablespace,
+    TableAccessMethod,
     Text,
 }
 
@@ -174,6 +175,9 @@ impl Kind {
                 }
             }
             Kind::Tablespace => tablespace(text).map_err(|detail| invalid().with_detail(detail)),
+            Kind::TableAccessMethod => {
+                table_access_method(text).map_err(|detail| invalid().with_detail(detail))
+            }
             Kind::Text => Ok(Value::Text(text.to_owned())),
         }
     }
@@ -216,8 +220,17 @@ impl Kind {
             Kind::Integer { .. } => "integer",
             Kind::Real { .. } | Kind::Seed => "real",
             Kind::Enum(_) => "enum",
-            Kind::Tablespace | Kind::Text => "string",
+            Kind::Tablespace | Kind::TableAccessMethod | Kind::Text => "string",
         }
+    }
+}
+
+/// The access method of tables, or why another one may not be named.
+fn table_access_method(text: &str) -> std::result::Result<Value, String> {
+    match text {
+        "heap" => Ok(Value::Text(text.to_owned())),
+        "" => Err("default_table_access_method cannot be empty.".to_owned()),
+        _ => Err(format!("Table access method \"{text}\" does not exist.")),
     }
 }
 

@@ -5,7 +5,8 @@ import os
 import re
 import unittest
 
-LINES = open(os.environ["ARCHIPEL_VERDICTS"], "w", buffering=1)
+# A suite may run more than once.
+LINES = open(os.environ["ARCHIPEL_VERDICTS"], "a", buffering=1)
 # What differs from run to run, or is of one server alone: addresses, and the version in SQLAlchemy's names.
 CHANGING = re.compile(r"(?<=0x)[0-9a-f]{6,}|_postgresql\+psycopg_[0-9_]+")
 

@@ -56,6 +56,7 @@ fn pass_of(action: &AlterTableAction) -> Pass {
         | Action::SetSchema(_)
         | Action::OwnerTo(_)
         | Action::SetTablespace(_)
+        | Action::SetAccessMethod(_)
         | Action::SetOptions(_)
         | Action::ResetOptions(_)
         | Action::ReplicaIdentity(_)

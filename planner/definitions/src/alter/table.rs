@@ -25,8 +25,8 @@ use crate::expression::rename::FieldRenaming;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
 use crate::relation::{
-    column_storage, constraint, distribution, index, inheritance, nominal, partition_keys, policy,
-    storage_option, tablespace, trigger, view,
+    access_method, column_storage, constraint, distribution, index, inheritance, nominal, partition_keys,
+    policy, storage_option, tablespace, trigger, view,
 };
 use crate::row::table_def;
 use crate::schema;
@@ -67,6 +67,7 @@ pub(crate) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
         {
             work.check_changeable(table)?;
             tablespace::check_moves(&alter.actions, work)?;
+            access_method::check_moves(&alter.actions, table.is_partitioned())?;
             let family: Vec<TableRef> =
                 std::iter::once(table.clone()).chain(work.catalog.descendants(table.oid)).collect();
             for action in pass::in_order(&alter.actions) {
@@ -137,6 +138,9 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
             }
             // Where it is.
             AlterTableAction::SetTablespace(_) => {}
+            AlterTableAction::SetAccessMethod(_) => {
+                return Err(schema::misplaced("SET ACCESS METHOD", relation.name(), "indexes"));
+            }
             // An index is its table's owner's.
             AlterTableAction::OwnerTo(role) => work.role(role).map(drop)?,
             other => return Err(SqlError::unsupported(format_args!("ALTER INDEX with {}", words(other)))),
@@ -234,7 +238,7 @@ fn own_action(table: Table, action: &AlterTableAction, work: &mut Work<'_>) -> R
             Ok(())
         }
         // Where it is.
-        AlterTableAction::SetTablespace(_) => Ok(()),
+        AlterTableAction::SetTablespace(_) | AlterTableAction::SetAccessMethod(_) => Ok(()),
         AlterTableAction::RenameTo(name) => rename(table, name, work),
         AlterTableAction::RenameColumn { from, to } => rename_column(table, from, to, work),
         AlterTableAction::RenameConstraint { from, to } => rename_constraint(table, from, to, work),

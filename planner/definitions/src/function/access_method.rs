@@ -1,6 +1,8 @@
 //! The access methods that operator classes and families are for.
 
-use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::error::{Result, SqlError};
+
+use crate::relation::access_method::refuse_for_index;
 
 /// What an access method knows: how many operators and support functions.
 pub(super) struct Method {
@@ -21,6 +23,5 @@ pub(super) fn method_named(name: &str) -> Result<&'static Method> {
     if matches!(name, "gist" | "gin" | "spgist" | "brin") {
         return Err(SqlError::unsupported(format_args!("an operator class for access method \"{name}\"")));
     }
-    let message = format!("access method \"{name}\" does not exist");
-    Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+    Err(refuse_for_index(name))
 }

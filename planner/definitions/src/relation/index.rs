@@ -16,7 +16,7 @@ use super::constraint::{check_key_types, included, require_class};
 use super::index_entries::store_expressions;
 use super::storage_option::index_options;
 use super::table::other_collation;
-use super::{distribution, nominal, partition_keys, tablespace};
+use super::{access_method, distribution, nominal, partition_keys, tablespace};
 use crate::alter::alter_inheritance;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
 use crate::bind::name::{ident_name, name_of};
@@ -51,12 +51,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         Some(method @ ("gin" | "gist" | "spgist" | "brin")) => {
             return nominal::create_index(create, method, &table, work);
         }
-        Some(method) => {
-            return Err(SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("access method \"{method}\" does not exist"),
-            ));
-        }
+        Some(method) => return Err(access_method::refuse_for_index(method)),
     }
     // The rows that such an index says nothing of are told by a NULL in its key.
     if create.nulls_not_distinct && create.unique && create.predicate.is_some() {

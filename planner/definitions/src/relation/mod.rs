@@ -13,11 +13,12 @@
 //! - [`index_entries`] what rows store for indexes
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`storage_option`] storage parameters
-//! - [`tablespace`] TABLESPACE clauses
+//! - [`tablespace`] TABLESPACE clauses; [`access_method`] USING of tables
 //! - [`column_storage`] how columns are stored and sampled
 //! - [`trigger`] triggers; [`policy`] policies
 //! - [`distribution`] where rows live: defaults, and Citus's functions
 
+pub(crate) mod access_method;
 pub(crate) mod collation;
 pub(crate) mod column_storage;
 pub(crate) mod constraint;

@@ -18,8 +18,8 @@ use super::inheritance::Heritage;
 use super::sequence::SequenceRequest;
 use super::storage_option::{check_no_options, check_said_once, check_table_options, kept_options};
 use super::{
-    column_storage, constraint, distribution, inheritance, partition, partition_keys, sequence, table_like,
-    tablespace,
+    access_method, column_storage, constraint, distribution, inheritance, partition, partition_keys,
+    sequence, table_like, tablespace,
 };
 use crate::bind::Clause;
 use crate::data_type::type_name;
@@ -78,6 +78,7 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     };
     draft.add_columns(create, work)?;
     tablespace::check(create.tablespace.as_deref(), create.partition_by.is_some(), work)?;
+    access_method::check(create.access_method.as_deref(), create.partition_by.is_some())?;
     let Draft { mut table, heritage, copies, mut constraints, sequences, .. } = draft;
     constraints.extend(create.constraints.iter().cloned());
     constraints.extend(copies.constraints()?);

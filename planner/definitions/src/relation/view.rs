@@ -570,6 +570,7 @@ fn action_name(action: &AlterTableAction) -> &'static str {
             ColumnOption::Estimates => "ALTER COLUMN ... SET",
         },
         AlterTableAction::SetTablespace(_) => "SET TABLESPACE",
+        AlterTableAction::SetAccessMethod(_) => "SET ACCESS METHOD",
         AlterTableAction::RowSecurity(true) => "ENABLE ROW SECURITY",
         AlterTableAction::RowSecurity(false) => "DISABLE ROW SECURITY",
         AlterTableAction::ForceRowSecurity(true) => "FORCE ROW SECURITY",

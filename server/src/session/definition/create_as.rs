@@ -225,6 +225,7 @@ impl Session {
             inherits: Vec::new(),
             partition_of: None,
             partition_by: None,
+            access_method: create.access_method.clone(),
             options: create.options.clone(),
             tablespace: create.tablespace.clone(),
         })

@@ -23,6 +23,8 @@ pub struct CreateTable {
     pub inherits: Vec<QualifiedName>,
     pub partition_of: Option<PartitionOf>,
     pub partition_by: Option<PartitionBy>,
+    /// USING.
+    pub access_method: Option<String>,
     /// WITH (…) storage parameters.
     pub options: Vec<(String, Option<String>)>,
     pub tablespace: Option<String>,
@@ -56,6 +58,8 @@ pub struct CreateTableAs {
     pub with_data: bool,
     /// Whether it was written as SELECT … INTO.
     pub select_into: bool,
+    /// USING.
+    pub access_method: Option<String>,
     pub options: Vec<(String, Option<String>)>,
     pub tablespace: Option<String>,
 }
@@ -393,6 +397,7 @@ pub enum AlterTableAction {
     ForceRowSecurity(bool),
     SetPersistence(Persistence),
     SetTablespace(String),
+    SetAccessMethod(String),
     /// ATTACH PARTITION; without a bound, of an index.
     AttachPartition {
         partition: QualifiedName,

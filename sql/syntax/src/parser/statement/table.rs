@@ -23,9 +23,6 @@ impl Cursor<'_> {
         if self.at("of") {
             return Ok(self.refuse("CREATE TABLE … OF type"));
         }
-        if self.at("using") {
-            return Ok(self.refuse("CREATE TABLE … USING"));
-        }
         if self.is_table_as() {
             return self.create_table_as(name, persistence, if_not_exists);
         }
@@ -51,17 +48,20 @@ impl Cursor<'_> {
             self.expect_token(&Token::RParen)?;
         }
         let (mut options, mut on_commit) = (Vec::new(), OnCommit::PreserveRows);
-        let (mut inherits, mut partition_by, mut tablespace) = (Vec::new(), None, None);
+        let (mut inherits, mut partition_by) = (Vec::new(), None);
+        let (mut access_method, mut tablespace) = (None, None);
         // TABLESPACE stands last.
         while !self.at_end() && !self.at_schema_element() && tablespace.is_none() {
             match self.word_at(0).as_str() {
-                "inherits" if partition_of.is_none() => {
+                "inherits" if partition_of.is_none() && access_method.is_none() => {
                     self.skip(1);
                     inherits = self.parenthesized(Self::name)?;
                 }
                 "partition" if partition_by.is_none() => partition_by = Some(self.partition_by()?),
                 "tablespace" => tablespace = self.tablespace()?,
-                "using" => return Ok(self.refuse("CREATE TABLE … USING")),
+                "using" if access_method.is_none() && options.is_empty() => {
+                    access_method = self.access_method()?
+                }
                 "on" if self.at_words(&["on", "commit"]) => on_commit = self.on_commit()?,
                 "without" if self.at_words(&["without", "oids"]) => self.skip(2),
                 "with" => {
@@ -82,9 +82,15 @@ impl Cursor<'_> {
             inherits,
             partition_of,
             partition_by,
+            access_method,
             options,
             tablespace,
         })))
+    }
+
+    /// `[USING name]` of a table.
+    pub(super) fn access_method(&mut self) -> Result<Option<String>> {
+        if self.take("using") { self.identifier().map(Some) } else { Ok(None) }
     }
 
     /// `[TABLESPACE name]`.
@@ -465,6 +471,10 @@ impl Cursor<'_> {
             "set" if self.word_at(1) == "tablespace" => {
                 self.skip(2);
                 AlterTableAction::SetTablespace(self.identifier()?)
+            }
+            "set" if self.at_words(&["set", "access", "method"]) => {
+                self.skip(3);
+                AlterTableAction::SetAccessMethod(self.identifier()?)
             }
             "set" | "reset" if *self.peek_at(1) == Token::LParen => {
                 let resets = self.at("reset");

@@ -13,13 +13,13 @@ use crate::parser::cursor::Cursor;
 use crate::parser::lexer::lexeme::is_word;
 
 impl Cursor<'_> {
-    /// Whether what follows a table's name is `[(names)] [WITH …] AS`.
+    /// Whether what follows a table's name is `[(names)] [USING …] [WITH …] AS`.
     pub(super) fn is_table_as(&self) -> bool {
         if self.at("as") || self.at_words(&["on", "commit"]) {
             return true;
         }
         if *self.peek() != Token::LParen {
-            return self.at("with") || self.at("tablespace");
+            return self.at("using") || self.at("with") || self.at("tablespace");
         }
         let mut ahead = 1;
         loop {
@@ -44,11 +44,9 @@ impl Cursor<'_> {
         if_not_exists: bool,
     ) -> Result<Statement> {
         let columns = if *self.peek() == Token::LParen { self.columns()? } else { Vec::new() };
+        let access_method = self.access_method()?;
         let options = if self.take("with") { self.storage_options()? } else { Vec::new() };
         let on_commit = self.on_commit()?;
-        if self.at("using") {
-            return Ok(self.refuse("CREATE TABLE … USING"));
-        }
         let tablespace = self.tablespace()?;
         self.expect("as")?;
         let source = if self.at("execute") {
@@ -74,6 +72,7 @@ impl Cursor<'_> {
             source,
             with_data,
             select_into: false,
+            access_method,
             options,
             tablespace,
         })))
@@ -171,6 +170,7 @@ impl Cursor<'_> {
             source: RowSource::Query { text, before },
             with_data: true,
             select_into: true,
+            access_method: None,
             options: Vec::new(),
             tablespace: None,
         })))
