@@ -11,7 +11,9 @@ use archipel_sql::catalog::{KeyConstraint, Relation as Object};
 use archipel_sql::catalog::{ROW_PLACE, SYSTEM_COLUMNS, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::function::{ResolvedFunction, ScalarFunction, is_place_integer, lookup_functions};
+use archipel_sql::function::{
+    ResolvedFunction, ScalarFunction, internal_function, is_place_integer, lookup_functions,
+};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -40,10 +42,9 @@ impl Relation {
 
 /// A function of our own.
 fn own_function(name: &str) -> Result<&'static ScalarFunction> {
-    let [function, ..] = lookup_functions(name) else {
-        return Err(SqlError::internal(format!("there is no function {name}")));
-    };
-    Ok(function)
+    let named = || lookup_functions(name).first().copied();
+    let found = internal_function(name).or_else(named);
+    found.ok_or_else(|| SqlError::internal(format!("there is no function {name}")))
 }
 
 /// A call of a function of our own.
