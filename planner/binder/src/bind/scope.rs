@@ -85,7 +85,10 @@ impl Binder<'_, '_> {
                 }
             }
         }
-        Ok(None)
+        match self.refused_system_column(name, span) {
+            Some(refused) => Err(refused),
+            None => Ok(None),
+        }
     }
 
     /// The relation a qualifier names: level and place (refnameNamespaceItem).

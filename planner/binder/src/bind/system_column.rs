@@ -10,12 +10,15 @@
 use archipel_sql::catalog::{KeyConstraint, Relation as Object};
 use archipel_sql::catalog::{ROW_PLACE, SYSTEM_COLUMNS, TableKind, TableRef};
 use archipel_sql::datum::Datum;
-use archipel_sql::error::{Result, SqlError};
-use archipel_sql::function::{ResolvedFunction, ScalarFunction, is_place_integer, lookup_functions};
+use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::function::{
+    ResolvedFunction, ScalarFunction, internal_function, is_place_integer, lookup_functions,
+};
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
-use super::binder::Binder;
+use super::binder::{Binder, RowNumbers};
+use super::clause::Clause;
 use super::level::{FoundColumn, Relation, TABLE_NUMBER};
 use crate::bound::{BoundExpr, ExprKind};
 
@@ -39,10 +42,9 @@ impl Relation {
 
 /// A function of our own.
 fn own_function(name: &str) -> Result<&'static ScalarFunction> {
-    let [function, ..] = lookup_functions(name) else {
-        return Err(SqlError::internal(format!("there is no function {name}")));
-    };
-    Ok(function)
+    let named = || lookup_functions(name).first().copied();
+    let found = internal_function(name).or_else(named);
+    found.ok_or_else(|| SqlError::internal(format!("there is no function {name}")))
 }
 
 /// A call of a function of our own.
@@ -62,7 +64,7 @@ impl Binder<'_, '_> {
     ) -> Result<Option<FoundColumn>> {
         let known = &self.levels[place].relations[relation];
         if !known.has_system_column(name) {
-            return Ok(None);
+            return self.refused_system_column(name, span).map_or(Ok(None), Err);
         }
         let Some(table) = known.table.clone() else { return Ok(None) };
         let zero = |ty: Oid| BoundExpr::constant(Datum::Oid(Oid(0)), Type::of(ty));
@@ -77,6 +79,32 @@ impl Binder<'_, '_> {
             _ => zero(Oid::CID),
         };
         Ok(Some(FoundColumn { expr, source: None }))
+    }
+
+    /// What is said of a system column where a definition may have none (scanNSItemForColumn, DefineIndex).
+    pub(super) fn refused_system_column(&self, name: &str, span: Span) -> Option<SqlError> {
+        if !SYSTEM_COLUMNS.contains(&name) {
+            return None;
+        }
+        let (state, message) = match self.levels.last()?.clause {
+            Clause::Check if name != TABLE_NUMBER => {
+                let message = format!("system column \"{name}\" reference in check constraint is invalid");
+                return Some(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(span)));
+            }
+            Clause::Generated if name != TABLE_NUMBER => {
+                let message = format!("cannot use system column \"{name}\" in column generation expression");
+                return Some(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(span)));
+            }
+            Clause::IndexPredicate | Clause::IndexExpression => {
+                (SqlState::FEATURE_NOT_SUPPORTED, "index creation on system columns is not supported")
+            }
+            Clause::PartitionKey => (
+                SqlState::INVALID_OBJECT_DEFINITION,
+                "partition key expressions cannot contain system column references",
+            ),
+            _ => return None,
+        };
+        Some(SqlError::new(state, message))
     }
 
     /// A number that changes with what is in a row. The system's relations change with the catalog.
@@ -108,8 +136,8 @@ impl Binder<'_, '_> {
         let known = &self.levels[place].relations[relation];
         let of_all = table.primary_key.as_ref().filter(|_| !known.reads_heirs());
         let Some(key) = of_all else {
-            if known.reads_family() {
-                let what = "ctid of a table whose rows are in others, without a primary key for all of them";
+            if known.reads_family() && self.row_numbers == RowNumbers::BehindColumns {
+                let what = "ctid of a table with heirs or partitions of which some have primary keys of their own";
                 return Err(SqlError::unsupported(what).at(self.position(span)));
             }
             self.row_numbers.ask();

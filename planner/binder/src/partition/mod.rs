@@ -11,7 +11,7 @@ pub(crate) mod lookup;
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Catalog, PartitionKeyPart, Table, TableRef, TypesAlong};
+use archipel_sql::catalog::{Catalog, Column, PartitionKeyPart, ROW_PLACE, Table, TableRef, TypesAlong};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
@@ -155,6 +155,26 @@ impl Family {
         Ok(Child::Node(place))
     }
 
+    /// A table's family with the numbers of rows (`ctid`) as one more column of the root's, and of each member's;
+    /// `None` for a table that has but its own rows, and where those of a member are kept by a key.
+    pub fn with_numbers(catalog: &Catalog, table: &TableRef) -> Result<Option<Arc<Family>>> {
+        let Some(mut family) = Family::of(catalog, table)?.and_then(Arc::into_inner) else { return Ok(None) };
+        for member in &mut family.members {
+            let Some(numbered) = member.table.with_numbers() else { return Ok(None) };
+            member.columns.push(member.table.columns.len() as u16);
+            member.table = Arc::new(numbered);
+        }
+        let root = Arc::make_mut(&mut family.root);
+        root.columns.push(Column { not_null: true, ..Column::new(ROW_PLACE, Type::TID) });
+        root.primary_key = None;
+        Ok(Some(Arc::new(family)))
+    }
+
+    /// Whether [`Family::with_numbers`] made it.
+    pub fn has_numbers(&self) -> bool {
+        self.root.columns.last().is_some_and(|column| column.name == ROW_PLACE)
+    }
+
     /// The place of a member.
     pub fn place_of(&self, table: Oid) -> Option<usize> {
         self.members.iter().position(|member| member.table.oid == table)
@@ -162,6 +182,14 @@ impl Family {
 }
 
 impl Member {
+    /// The table that a change of its rows is about, and the one with their numbers if the statement reads them.
+    pub fn changed(&self) -> (TableRef, Option<TableRef>) {
+        match self.table.without_numbers() {
+            Some(table) => (Arc::new(table), Some(self.table.clone())),
+            None => (self.table.clone(), None),
+        }
+    }
+
     /// Whether its rows are as the root's.
     pub fn is_plain(&self, root: &Table) -> bool {
         self.table.columns.len() == root.columns.len()

@@ -6,7 +6,8 @@ use archipel_sql::ast::{CreateIndex, Drop, Expression, IndexElement, IndexKey, Q
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::catalog::{
-    EXPRESSION, Index, IndexColumn, IndexExpression, Persistence, Relation, Table, TableKind, TableRef,
+    EXPRESSION, Index, IndexColumn, IndexExpression, Persistence, Relation, SYSTEM_COLUMNS, Table, TableKind,
+    TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::TypeNames;
@@ -284,9 +285,13 @@ fn guard_first(columns: &[IndexColumn], expressions: &mut Vec<IndexExpression>, 
 }
 
 fn column_of(table: &Table, name: &str, position: u32) -> Result<u16> {
-    table.column_index(name).ok_or_else(|| {
-        SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
-            .at(Some(position))
+    table.column_index(name).ok_or_else(|| match SYSTEM_COLUMNS.contains(&name) {
+        true => SqlError::new(
+            SqlState::FEATURE_NOT_SUPPORTED,
+            "index creation on system columns is not supported",
+        ),
+        false => SqlError::new(SqlState::UNDEFINED_COLUMN, format!("column \"{name}\" does not exist"))
+            .at(Some(position)),
     })
 }
 

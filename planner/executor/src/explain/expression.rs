@@ -3,9 +3,9 @@
 //! Plain text names operators and calls; what a document or VERBOSE shows is PostgreSQL's (ruleutils),
 //! with the types of constants and casts said.
 
-use archipel_sql::catalog::Table;
+use archipel_sql::catalog::{ROW_PLACE, Table};
 use archipel_sql::datum::Datum;
-use archipel_sql::function::{FunctionContext, SessionHost, lookup_operators};
+use archipel_sql::function::{FunctionContext, Intrinsic, ScalarFunction, SessionHost, lookup_operators};
 use archipel_sql::io;
 use archipel_sql::types::{Oid, Type};
 
@@ -124,7 +124,10 @@ impl Writer<'_> {
                 match (symbol, args.as_slice()) {
                     (Some(symbol), [left, right, ..]) => format!("({} {symbol} {})", show(left), show(right)),
                     (Some(symbol), [right]) => format!("({symbol} {})", show(right)),
-                    _ => format!("{}({})", function.function.name, list(args)),
+                    _ => match self.system_column(function.function, args) {
+                        Some(column) => column,
+                        None => format!("{}({})", function.function.name, list(args)),
+                    },
                 }
             }
             ExprKind::Routine { routine, args } => format!("{}({})", routine.name, list(args)),
@@ -240,6 +243,21 @@ impl Writer<'_> {
                     oid => format!("{escape}'{text}'::{}", session.type_names().type_name(oid)),
                 }
             }
+        }
+    }
+
+    /// The system column that a call over a table's columns stands for.
+    fn system_column(&self, function: &ScalarFunction, args: &[BoundExpr]) -> Option<String> {
+        let column = match function.intrinsic {
+            Some(Intrinsic::RowPlace) => ROW_PLACE,
+            Some(Intrinsic::RowVersion) => "xmin",
+            _ => return None,
+        };
+        let ExprKind::Column { depth, index } = args.last()?.kind else { return None };
+        let beside = (self.name)(depth, index);
+        match beside.rsplit_once('.') {
+            Some((table, _)) => Some(format!("{table}.{column}")),
+            None => (!beside.contains(' ')).then(|| column.to_owned()),
         }
     }
 

@@ -93,6 +93,8 @@ struct Registry {
     operators_by_oid: FxHashMap<Oid, &'static Operator>,
     casts_by_types: FxHashMap<(Oid, Oid), Cast>,
     missing: FxHashMap<&'static str, Oid>,
+    /// What only the binder calls.
+    internal: FxHashMap<&'static str, &'static ScalarFunction>,
     written_in_sql: FxHashSet<Oid>,
     /// The functions behind casts.
     casting: FxHashSet<Oid>,
@@ -108,6 +110,11 @@ struct Known {
 fn registry() -> &'static Registry {
     static REGISTRY: OnceLock<Registry> = OnceLock::new();
     REGISTRY.get_or_init(build)
+}
+
+/// A function that only the binder calls, by its name: no statement can name it.
+pub fn internal_function(name: &str) -> Option<&'static ScalarFunction> {
+    registry().internal.get(name).copied()
 }
 
 /// A field of a `.tsv` row as an oid; empty and unreadable are zero.
@@ -219,6 +226,33 @@ impl ProcLine {
     }
 }
 
+/// A function of one value, if it is implemented.
+fn scalar(signature: &ProcLine, known: &Known) -> Option<&'static ScalarFunction> {
+    let &ProcLine { oid, name, key, args, arg_names, result, strict, variadic, .. } = signature;
+    let &eval = known.evals.get(key)?;
+    Some(leak(ScalarFunction {
+        oid,
+        name,
+        args,
+        arg_names,
+        defaults: default_values(name, signature.defaults),
+        variadic,
+        result,
+        columns: match result == Oid::RECORD && !signature.modes.is_empty() {
+            true => signature.columns(),
+            false => &[],
+        },
+        strict,
+        volatility: match signature.volatile {
+            "i" => Volatility::Immutable,
+            "s" => Volatility::Stable,
+            _ => Volatility::Volatile,
+        },
+        eval,
+        intrinsic: known.intrinsics.get(key).copied(),
+    }))
+}
+
 impl Registry {
     fn add_proc(&mut self, line: &'static str, known: &Known) {
         let Some(signature) = ProcLine::read(line) else { return };
@@ -240,6 +274,10 @@ impl Registry {
             }
             "f" if signature.returns_set => self.add_set(&signature, known),
             "f" => self.add_scalar(&signature, known),
+            // Of the binder alone: no statement can name it.
+            "i" => scalar(&signature, known)
+                .map(|function| self.internal.insert(function.name, function))
+                .is_some(),
             _ => false,
         };
         if !added {
@@ -281,32 +319,10 @@ impl Registry {
 
     /// A function of one value, if it is implemented.
     fn add_scalar(&mut self, signature: &ProcLine, known: &Known) -> bool {
-        let &ProcLine { oid, name, key, args, arg_names, result, strict, variadic, .. } = signature;
-        let Some(&eval) = known.evals.get(key) else { return false };
-        let function = leak(ScalarFunction {
-            oid,
-            name,
-            args,
-            arg_names,
-            defaults: default_values(name, signature.defaults),
-            variadic,
-            result,
-            columns: match result == Oid::RECORD && !signature.modes.is_empty() {
-                true => signature.columns(),
-                false => &[],
-            },
-            strict,
-            volatility: match signature.volatile {
-                "i" => Volatility::Immutable,
-                "s" => Volatility::Stable,
-                _ => Volatility::Volatile,
-            },
-            eval,
-            intrinsic: known.intrinsics.get(key).copied(),
-        });
+        let Some(function) = scalar(signature, known) else { return false };
         self.functions.push(function);
         self.functions_by_oid.insert(function.oid, function);
-        self.functions_by_name.entry(name).or_default().push(function);
+        self.functions_by_name.entry(function.name).or_default().push(function);
         true
     }
 

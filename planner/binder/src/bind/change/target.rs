@@ -20,7 +20,7 @@ use sqlparser::ast::{ObjectName, Query, Select, SetExpr, TableAlias, TableFactor
 
 use crate::bind::binder::{BindEnv, Binder};
 use crate::bind::from::barrier::{all_of, in_turn};
-use crate::bind::from::{row_number, table_number};
+use crate::bind::from::{behind_family, row_number};
 use crate::bind::level::{Relation, ScopeColumn};
 use crate::bind::name::{object_name_parts, own_rows, schema_and_name};
 use crate::bind::visit::{raise_depth, visit_expr, visit_expr_mut};
@@ -84,7 +84,10 @@ impl ChangeTarget {
     /// How many columns a row of it has, its table's number included where that is not always the
     /// same, or its own.
     pub fn row_width(&self) -> usize {
-        self.table.columns.len() + usize::from(self.family.is_some() || self.numbered.is_some())
+        match &self.family {
+            Some(family) => family.root.columns.len() + 1,
+            None => self.table.columns.len() + usize::from(self.numbered.is_some()),
+        }
     }
 
     /// What a column is called today that the statement knows by this name.
@@ -300,7 +303,7 @@ fn simple(rel: &Rel) -> Option<Simple> {
                 .collect();
             Some(Simple { table, family: None, columns, filters: Vec::new() })
         }
-        Rel::Family { family, lock: None, .. } => {
+        Rel::Family { family, lock: None, .. } if !family.has_numbers() => {
             let table = family.root.clone();
             let columns = table.columns.iter().enumerate();
             let columns = columns.map(|(at, column)| BoundExpr::column(at, column.ty)).collect();
@@ -382,8 +385,12 @@ impl Binder<'_, '_> {
             (false, _) => Family::of(self.env.catalog, &table)?,
         };
         let family = changed_family(family, change);
-        let is_told = family.is_none() && matches!(change, Change::Update | Change::Delete);
-        let numbered = if is_told { self.numbered(&table) } else { None };
+        let is_told = matches!(change, Change::Update | Change::Delete);
+        let numbered = if is_told && family.is_none() { self.numbered(&table) } else { None };
+        let family = match family {
+            Some(_) if is_told && !only => self.numbered_family(&table)?.or(family),
+            family => family,
+        };
         Ok(ChangeTarget { family, numbered, known_as, ..ChangeTarget::of_table(table) })
     }
 
@@ -397,9 +404,7 @@ impl Binder<'_, '_> {
             let mut relation = self.table_relation(&target.table, None, Some(&target.table.schema))?;
             target.put_known_names(&mut relation);
             self.apply_alias(&mut relation, alias, None)?;
-            if target.family.is_some() {
-                relation.columns.push(table_number(target.table.columns.len()));
-            }
+            relation.columns.extend(target.family.as_deref().into_iter().flat_map(behind_family));
             if target.numbered.is_some() {
                 relation.columns.push(row_number(target.table.columns.len()));
             }

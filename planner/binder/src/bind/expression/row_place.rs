@@ -6,14 +6,14 @@
 //! |---|---|
 //! | `a.ctid = b.ctid`, of one table | `a.key = b.key` |
 //! | `ctid = value` | that, and `key = archipel_place_key(value)` for each column |
-//! | `ctid IN (…)`, `ctid = ANY (array)` | that, and the same of the key |
+//! | `ctid IN (…)`, `ctid = ANY (array)` | that, and the same of the key, or of its first column |
 //! | the same with a query | of the query's keys alone: a query runs once |
 //!
 //! Only conditions that a row must pass are seen here. There it is all the same whether one answers false or NULL,
 //! which is what a place that nobody knows any more makes of it.
 
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{Comparison, Intrinsic, ResolvedFunction};
 use archipel_sql::type_table::array_of;
 use archipel_sql::types::{Oid, Type};
@@ -236,6 +236,13 @@ impl Binder<'_, '_> {
     ) -> Result<BoundExpr> {
         let single = place.key.len() == 1;
         let has_query = has_query(&array);
+        let BoundExpr { kind, ty: array_type, domain } = *array;
+        let array = match kind {
+            ExprKind::Subquery(subquery) if !single && matches!(subquery.kind, SubqueryKind::Array { .. }) => {
+                return self.key_in_query(place, subquery.rel);
+            }
+            kind => Box::new(BoundExpr { kind, ty: array_type, domain }),
+        };
         let probe = BoundExpr::column(0, Type::of(place.key[0].ty.oid));
         let equality = self.equality(place.key[0].clone(), probe)?;
         let equality = equality.and_then(|equality| Some((array_of(equality.right.ty.oid)?, equality)));
@@ -270,25 +277,34 @@ impl Binder<'_, '_> {
         let unchanged = |subquery| Ok(BoundExpr::new(ExprKind::Subquery(Box::new(subquery)), ty));
         let SubqueryKind::Any { left, operators } = &subquery.kind else { return unchanged(subquery) };
         let ([left], [operator]) = (&left[..], &operators[..]) else { return unchanged(subquery) };
-        let Some(place) = Place::of(left).filter(|place| place.key.len() == 1 && is_equality(operator))
-        else {
-            return unchanged(subquery);
-        };
-        let ty = Type::of(place.key[0].ty.oid);
-        let Some(equality) = self.equality(place.key[0].clone(), BoundExpr::column(0, ty))? else {
-            return unchanged(subquery);
-        };
-        let mut rel = subquery.rel;
-        let key = match with_keys(&mut rel, 0, &place) {
-            Some(start) => BoundExpr::column(start, place.key[0].ty),
-            None => place.column_at(BoundExpr::column(0, Type::TID), 0)?,
-        };
-        let mut rel = Rel::Project { input: Box::new(rel), exprs: vec![key] };
-        if !matches!(equality.right.kind, ExprKind::Column { .. }) {
-            rel = Rel::Project { input: Box::new(rel), exprs: vec![equality.right] };
+        match Place::of(left).filter(|_| is_equality(operator)) {
+            Some(place) => self.key_in_query(&place, subquery.rel),
+            None => unchanged(subquery),
         }
-        let kind = SubqueryKind::Any { left: vec![equality.left], operators: vec![equality.function] };
-        Ok(self.subquery_expr(kind, rel, Type::BOOL))
+    }
+
+    /// That the key is one of those at the places in the first column of a query.
+    fn key_in_query(&mut self, place: &Place, mut rel: Rel) -> Result<BoundExpr> {
+        let start = with_keys(&mut rel, 0, place);
+        let mut keys = Vec::with_capacity(place.key.len());
+        let (mut left, mut operators, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        for (column, key) in place.key.iter().enumerate() {
+            keys.push(match start {
+                Some(start) => BoundExpr::column(start + column, key.ty),
+                None => place.column_at(BoundExpr::column(0, Type::TID), column)?,
+            });
+            let output = BoundExpr::column(column, Type::of(key.ty.oid));
+            let equality = self.equality(key.clone(), output)?;
+            let equality = equality.ok_or_else(|| SqlError::internal("a key without an equality"))?;
+            left.push(equality.left);
+            outputs.push(equality.right);
+            operators.push(equality.function);
+        }
+        rel = Rel::Project { input: Box::new(rel), exprs: keys };
+        if outputs.iter().any(|output| !matches!(output.kind, ExprKind::Column { .. })) {
+            rel = Rel::Project { input: Box::new(rel), exprs: outputs };
+        }
+        Ok(self.subquery_expr(SubqueryKind::Any { left, operators }, rel, Type::BOOL))
     }
 
     /// The key of the place that a query answers; the value itself if it is nothing like that.

@@ -403,7 +403,8 @@ impl Binder<'_, '_> {
         }
         match Family::of(self.env.catalog, &table)? {
             Some(family) => {
-                relation.columns.push(table_number(table.columns.len()));
+                let family = self.numbered_family(&table)?.unwrap_or(family);
+                relation.columns.extend(behind_family(&family));
                 Ok(Rel::Family { family, lock, alias })
             }
             None => Ok(Rel::Scan { table: self.scanned(table, relation), lock, alias }),
@@ -422,6 +423,16 @@ impl Binder<'_, '_> {
         match self.row_numbers {
             RowNumbers::BehindColumns => table.with_numbers().map(Arc::new),
             RowNumbers::None | RowNumbers::Missed => None,
+        }
+    }
+
+    /// The same of a table whose rows are in others.
+    pub(super) fn numbered_family(&self, table: &TableRef) -> Result<Option<Arc<Family>>> {
+        // A key of all rows tells their places.
+        let has_places = table.is_partitioned() && table.primary_key.is_some();
+        match self.row_numbers {
+            RowNumbers::BehindColumns if !has_places => Family::with_numbers(self.env.catalog, table),
+            _ => Ok(None),
         }
     }
 
@@ -613,6 +624,12 @@ impl Binder<'_, '_> {
         relation.schema = None;
         Ok(())
     }
+}
+
+/// The columns that stand behind those of a family's root.
+pub(crate) fn behind_family(family: &Family) -> impl Iterator<Item = ScopeColumn> {
+    let width = family.root.columns.len();
+    family.has_numbers().then(|| row_number(width - 1)).into_iter().chain([table_number(width)])
 }
 
 /// The column with the number of the table that each row of a family is in.

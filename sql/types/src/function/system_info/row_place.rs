@@ -18,7 +18,8 @@
 //! So a place is one row's as long as its key stays what it is; UPDATE leaves it alone, unlike in PostgreSQL. A
 //! statement that asks for no `ctid` pays nothing.
 //!
-//! The functions are given what the key is of: the number of the constraint, and whether its columns are integers.
+//! No statement can name these functions: a place would tell the key of a row that its asker may not see. They are given
+//! what the key is of: the number of the constraint, and whether its columns are integers.
 
 use super::tid::{tid_place, tid_value};
 use crate::datum::Datum;

@@ -375,7 +375,15 @@ fn known_condition(
 
 /// What the rows of a member are shown as in errors, if not as themselves.
 pub(crate) fn shown_as(family: &Family, member: &crate::partition::Member) -> Option<(TableRef, Vec<u16>)> {
-    (!member.is_plain(&family.root)).then(|| (family.root.clone(), member.columns.clone()))
+    if member.is_plain(&family.root) {
+        return None;
+    }
+    let (mut root, mut columns) = (family.root.clone(), member.columns.clone());
+    if let Some(plain) = root.without_numbers() {
+        root = Arc::new(plain);
+        columns.pop();
+    }
+    Some((root, columns))
 }
 
 /// Whether an expression is made of constants alone, and means the same in every session.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archipel_sql::catalog::TriggerEvent;
 use archipel_sql::datum::Datum;
-use archipel_sql::error::Result;
+use archipel_sql::error::{Result, SqlError};
 use archipel_sql::types::Type;
 
 use super::modify::changes_rows;
@@ -71,6 +71,10 @@ impl Compiler<'_> {
         let triggered = |member: &Member| changes_rows(&member.table);
         let moves = !family.nodes.is_empty()
             && (columns.iter().any(|column| keyed.contains(column)) || family.members.iter().any(triggered));
+        if moves && family.has_numbers() {
+            let what = "ctid in an UPDATE that may move rows between partitions without a primary key";
+            return Err(SqlError::unsupported(what));
+        }
         let triggers = self.statement_triggers(&update.table, TriggerEvent::Update, Some(&columns))?;
         let line = self.open_change("Update", &family.root, &update.alias);
         let compiled = self.update_each(update, family, &chosen, moves, &triggers);
@@ -116,11 +120,12 @@ impl Compiler<'_> {
                 told[0] = BoundExpr::column(member.table.columns.len() + told.len() - 1, Type::OID);
             }
             let told = member.places(told);
+            let (table, numbered) = member.changed();
             let own = Arc::new(BoundUpdate {
-                table: member.table.clone(),
+                table,
                 alias: self.changed_alias(&update.alias, &update.table),
                 family: None,
-                numbered: None,
+                numbered,
                 from: update.from.clone(),
                 filter: update.filter.as_ref().map(|filter| member.over(filter, &places)),
                 set: member.set(&update.set, &places),
@@ -165,11 +170,12 @@ impl Compiler<'_> {
         let mut changes = Vec::with_capacity(family.members.len());
         for (place, member) in family.members.iter().enumerate().filter(|(place, _)| chosen.left[*place]) {
             let places = member.places(behind(member, delete.using.as_ref()));
+            let (table, numbered) = member.changed();
             let own = Arc::new(BoundDelete {
-                table: member.table.clone(),
+                table,
                 alias: self.changed_alias(&delete.alias, &delete.table),
                 family: None,
-                numbered: None,
+                numbered,
                 using: delete.using.clone(),
                 filter: delete.filter.as_ref().map(|filter| member.over(filter, &places)),
                 returning: member.returning(delete.returning.as_ref(), &places),

@@ -20,7 +20,10 @@ pub(crate) fn kept_for(
     triggers: &Option<Box<Triggers>>,
 ) -> Option<KeptFor> {
     triggers.as_ref().filter(|triggers| triggers.keeps_rows)?;
-    let (root, columns) = (family.root.oid, member.columns.clone());
+    let (root, mut columns) = (family.root.oid, member.columns.clone());
+    if family.has_numbers() {
+        columns.pop();
+    }
     Some(KeptFor { root, member: member.table.oid, event, columns })
 }
 

@@ -131,15 +131,22 @@ impl Compiler<'_> {
         let nested = self.nested_query(&subquery.rel, false)?;
         let (node, slots) = (nested.node.clone(), nested.slots.clone());
         let operators = operators.to_vec();
-        let hashed = once
-            && !all
-            && left.len() == 1
-            && operators.iter().all(|op| comparison(op.function) == Some(Comparison::Eq));
-        if hashed {
+        let hashed =
+            once && !all && operators.iter().all(|op| comparison(op.function) == Some(Comparison::Eq));
+        if hashed && left.len() == 1 {
             let cache = self.cache();
             return Ok(Box::new(move |ctx| {
                 let value = left[0].eval(ctx)?;
                 Ok(value_set(ctx, cache, &node, &slots)?.contains(value))
+            }));
+        }
+        if hashed {
+            let cache = self.cache();
+            return Ok(Box::new(move |ctx| {
+                let row = eval_all(&left, ctx)?;
+                let set = value_set(ctx, cache, &node, &slots)?;
+                interrupt::steps(STEPS_PER_COMPARISON * (1 + set.compared(row.iter().any(Datum::is_null))))?;
+                Ok(set.contains_row(row))
             }));
         }
         let cache = once.then(|| self.cache());
@@ -262,8 +269,10 @@ fn value_set(
     }
     let mut set = ValueSet::default();
     let _ = node.run(ctx, &mut |ctx| {
-        for slot in &slots[..1.min(slots.len())] {
-            set.insert(ctx.frame.slots[*slot as usize].clone());
+        let value = |slot: &u32| ctx.frame.slots[*slot as usize].clone();
+        match slots {
+            [slot] => set.insert(value(slot)),
+            slots => set.insert_row(slots.iter().map(value)),
         }
         Ok(ControlFlow::Continue(()))
     })?;

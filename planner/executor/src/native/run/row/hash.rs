@@ -53,11 +53,13 @@ impl Hash for HashKey {
     }
 }
 
-/// The values on the right of `IN`: one look-up instead of a comparison for each of them.
+/// The values, or rows of values, on the right of `IN`: one look-up instead of a comparison for each of them.
 #[derive(Clone, Debug, Default)]
 pub struct ValueSet {
     values: FxHashSet<HashKey>,
     with_null: bool,
+    /// Rows with a NULL, which are compared one by one.
+    partial: Vec<HashKey>,
 }
 
 impl ValueSet {
@@ -86,6 +88,37 @@ impl ValueSet {
     fn key(value: Datum) -> HashKey {
         HashKey([widen(value)].into_iter().collect())
     }
+
+    /// What `(value, …) IN (…)` is: unknown where a row is not told from this one but by NULLs.
+    pub fn contains_row(&self, row: impl IntoIterator<Item = Datum>) -> Option<bool> {
+        let row = HashKey(row.into_iter().map(widen).collect());
+        let has_null = row.has_null();
+        if !has_null && self.values.contains(&row) {
+            return Some(true);
+        }
+        let may_be = |other: &HashKey| {
+            let mut pairs = row.0.iter().zip(&other.0);
+            pairs.all(|(a, b)| a.is_null() || b.is_null() || same(a, b))
+        };
+        let is_unknown = self.partial.iter().any(may_be) || has_null && self.values.iter().any(may_be);
+        if is_unknown { None } else { Some(false) }
+    }
+
+    /// With how many rows one is compared that is not found: all of them where it has a NULL.
+    pub fn compared(&self, has_null: bool) -> usize {
+        self.partial.len() + if has_null { self.values.len() } else { 0 }
+    }
+
+    /// Adds a row of values.
+    pub fn insert_row(&mut self, row: impl IntoIterator<Item = Datum>) {
+        let row = HashKey(row.into_iter().map(widen).collect());
+        match row.has_null() {
+            true => self.partial.push(row),
+            false => {
+                self.values.insert(row);
+            }
+        }
+    }
 }
 
 impl FromIterator<Datum> for ValueSet {
@@ -112,4 +145,27 @@ pub(crate) fn same(a: &Datum, b: &Datum) -> bool {
 pub(crate) struct HashTable {
     pub rows: RowBuffer,
     pub index: FxHashMap<HashKey, SmallVec<[u32; 2]>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_in_a_set_are_found_as_comparisons_find_them() {
+        let row = |a: Option<i32>, b: Option<i32>| {
+            [a, b].map(|value| value.map_or(Datum::Null, Datum::Int4))
+        };
+        let mut set = ValueSet::default();
+        assert_eq!(set.contains_row(row(None, None)), Some(false));
+        set.insert_row(row(Some(1), Some(2)));
+        assert_eq!(set.contains_row(row(Some(1), Some(2))), Some(true));
+        assert_eq!(set.contains_row(row(Some(1), Some(3))), Some(false));
+        assert_eq!(set.contains_row(row(Some(1), None)), None);
+        assert_eq!(set.contains_row(row(Some(2), None)), Some(false));
+        set.insert_row(row(None, Some(3)));
+        assert_eq!(set.contains_row(row(Some(1), Some(2))), Some(true));
+        assert_eq!(set.contains_row(row(Some(1), Some(3))), None);
+        assert_eq!(set.contains_row(row(Some(1), Some(4))), Some(false));
+    }
 }
