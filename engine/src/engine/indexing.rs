@@ -96,14 +96,14 @@ struct Range {
     runs: Vec<Entries>,
 }
 
-/// Divides the sorted runs of indexes into ranges of keys with about so many entries each, the longest
+/// Divides the sorted runs of indexes into ranges of keys with about so many entries each, or more, the longest
 /// first: then none is left to run alone at the end. Every index has a range.
 fn divided(indexes: Vec<(IndexNumber, Vec<Entries>)>, threads: usize, entries: usize) -> Vec<Range> {
     let mut cuts: BTreeMap<IndexNumber, Vec<KeyBuf>> = BTreeMap::new();
     let mut runs = Vec::new();
     let mut ranges: BTreeMap<(IndexNumber, usize), Vec<Entries>> = BTreeMap::new();
     for (of, of_index) in indexes {
-        cuts.insert(of, cuts_between(&of_index, entries));
+        cuts.insert(of, cuts_between(&of_index, threads, entries));
         ranges.insert((of, 0), Vec::new());
         runs.extend(of_index.into_iter().map(|run| (of, run)));
     }
@@ -129,17 +129,21 @@ fn divided(indexes: Vec<(IndexNumber, Vec<Entries>)>, threads: usize, entries: u
 
 /// Of each range so many entries are looked at, to find where the next one begins.
 const SAMPLES_OF_RANGE: usize = 32;
+/// An index has no more ranges than these for each thread: every run is cut for each of them.
+const RANGES_OF_THREAD: usize = 8;
 
-/// Keys that divide sorted runs into ranges of about so many entries.
-fn cuts_between(runs: &[Entries], entries: usize) -> Vec<KeyBuf> {
+/// Keys that divide sorted runs into ranges of at least about so many entries.
+fn cuts_between(runs: &[Entries], threads: usize, entries: usize) -> Vec<KeyBuf> {
     let all: usize = runs.iter().map(Vec::len).sum();
-    let ranges = all.div_ceil(entries.max(1));
-    let every = (entries / SAMPLES_OF_RANGE).max(1);
+    let ranges = all.div_ceil(entries.max(1)).min(threads.max(1) * RANGES_OF_THREAD).max(1);
+    let every = (all / ranges / SAMPLES_OF_RANGE).max(1);
     let mut samples: Vec<&KeyBuf> =
         runs.iter().flat_map(|run| run.iter().step_by(every)).map(|(key, _)| key).collect();
     samples.sort_unstable();
-    let mut cuts: Vec<KeyBuf> =
-        (1..ranges).filter_map(|range| samples.get(range * samples.len() / ranges)).map(|key| (*key).clone()).collect();
+    let mut cuts: Vec<KeyBuf> = (1..ranges)
+        .filter_map(|range| samples.get(range * samples.len() / ranges))
+        .map(|key| (*key).clone())
+        .collect();
     cuts.dedup();
     cuts
 }
