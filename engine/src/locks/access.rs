@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
+use super::noted::Noted;
 use super::table::{Asked, Asker, Looked};
 use super::{LockTag, ObjectLock, ObjectMode};
 use crate::client::{Client, WaitOn};
@@ -34,7 +35,7 @@ pub(crate) struct Notes(Mutex<Held>);
 #[derive(Default)]
 struct Held {
     /// Tables and sequences, and the bits of the weak modes noted.
-    weak: SmallVec<[(LockTag, u8); 4]>,
+    weak: Noted<LockTag>,
     /// In the lock table, oldest first.
     table: Vec<(LockTag, ObjectMode)>,
     /// In the lock table, because somebody gathered notes: no savepoint gives them back.
@@ -43,15 +44,11 @@ struct Held {
 
 impl Notes {
     fn note(&self, tag: LockTag, mode: ObjectMode) {
-        let mut held = self.0.lock();
-        match held.weak.iter_mut().find(|(noted, _)| *noted == tag) {
-            Some((_, bits)) => *bits |= mode.bit(),
-            None => held.weak.push((tag, mode.bit())),
-        }
+        self.0.lock().weak.note(tag, mode.bit());
     }
 
     fn is_noted(&self, tag: LockTag, mode: ObjectMode) -> bool {
-        self.0.lock().weak.iter().any(|&(noted, bits)| noted == tag && bits & mode.bit() != 0)
+        self.0.lock().weak.bits(tag) & mode.bit() != 0
     }
 
     fn keep(&self, tag: LockTag, mode: ObjectMode) {
@@ -237,8 +234,7 @@ impl Txn<'_> {
             if state.is_ended() {
                 continue;
             }
-            let Some(at) = held.weak.iter().position(|(noted, _)| *noted == tag) else { continue };
-            let (_, bits) = held.weak.swap_remove(at);
+            let Some(bits) = held.weak.take(tag) else { continue };
             for mode in ObjectMode::of_bits(bits) {
                 self.shared().locks.put(tag, mode, state.id, &client);
                 held.gathered.push((tag, mode));

@@ -19,12 +19,14 @@
 //!
 //! - [`table`]   the lock table: holders, queues, who is in whose way
 //! - `access`    what statements and one-shots do at a table; advisory locks of a program
+//! - `noted`     what a transaction has noted at home
 //! - [`program`] LOCK TABLE, and what definitions of sequences lock
 //!
 //! Invariant: a program that waits here has been undone and holds no partition. The latches of
 //! the lock table are held only to look and to change it.
 
 mod access;
+mod noted;
 pub(crate) mod program;
 pub(crate) mod table;
 
