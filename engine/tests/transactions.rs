@@ -621,6 +621,11 @@ fn partitions_as_rows_come(executors: usize, thousands: i64) -> Vec<usize> {
             Ok(())
         };
         unpredicted(&engine, all).0.expect("inserted");
+        for _ in 0..8 {
+            // Behind the splits that are queued, and those that follow from them.
+            let everywhere = run(&engine, |_, claims| claims.add_group(GroupId(ACCOUNTS.0)), |_| Ok(())).0;
+            everywhere.expect("all of it is claimed");
+        }
         engine.routing().routes(GroupId(ACCOUNTS.0)).len()
     };
     (0..thousands).map(count).collect()
