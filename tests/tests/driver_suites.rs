@@ -251,6 +251,11 @@ fn pgx() {
 }
 
 #[test]
+fn activerecord() {
+    agrees_with_its_status("activerecord");
+}
+
+#[test]
 fn lib_pq() {
     agrees_with_its_status("pq");
 }
