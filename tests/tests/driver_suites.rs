@@ -48,7 +48,7 @@ const LATER_TYPES: [(&str, &[&str]); 9] = [
         ],
     ),
     ("bit strings", &["bit", "pg_catalog.bit", "varbit", "pg_catalog.varbit", "bit varying"]),
-    ("type money", &["money"]),
+    ("money", &["money"]),
     ("text search", &["tsvector", "tsquery"]),
     ("extension hstore", &["hstore"]),
     ("extension ltree", &["ltree", "lquery", "ltxtquery"]),
