@@ -273,3 +273,8 @@ fn pgbench() {
 fn psycopg2() {
     agrees_with_its_status("psycopg2");
 }
+
+#[test]
+fn django() {
+    agrees_with_its_status("django");
+}
