@@ -289,3 +289,8 @@ fn asyncpg() {
 fn sqlalchemy() {
     agrees_with_its_status("sqlalchemy");
 }
+
+#[test]
+fn django() {
+    agrees_with_its_status("django");
+}
