@@ -163,6 +163,11 @@ impl Environment {
         if traits.security_definer {
             environment.role = self.catalog.owner(routine.oid);
         }
+        let role = traits.settings.iter().find(|(name, _)| name == "role");
+        let role = role.and_then(|(_, name)| self.catalog.role(name));
+        if let Some(role) = &role {
+            environment.role = role.oid;
+        }
         let said = traits.settings.iter().find(|(name, _)| name == "row_security");
         if let Some(on) = said.and_then(|(_, value)| archipel_sql::io::parse_bool(value)) {
             environment.row_security = on;
@@ -171,7 +176,7 @@ impl Environment {
             let names = value.split(',').map(|name| name.trim().trim_matches('"').to_string());
             environment.written_path = names.collect();
         }
-        if set.is_some() || traits.security_definer {
+        if set.is_some() || traits.security_definer || role.is_some() {
             let authority = Authority { catalog: &environment.catalog, role: environment.role };
             environment.search_path = authority.path(&environment.written_path);
         }

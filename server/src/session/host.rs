@@ -13,7 +13,7 @@ use archipel_engine::Repartition;
 use archipel_planner::ddl::DistributionCall;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::{Authority, LookupRecorder, TypesAlong};
-use archipel_sql::error::{Result, SqlError};
+use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::style::Quoting;
 use archipel_sql::type_table::TypeNames;
@@ -207,8 +207,14 @@ impl Host {
                 place = &known.next;
                 continue;
             }
-            let role = acting.and_then(|role| self.catalog.catalog.role_by_oid(role));
-            let changed = self.settings.with(settings, role.map(|role| role_setting::role_value(&role)))?;
+            let acting_role = acting.and_then(|role| self.catalog.catalog.role_by_oid(role));
+            let (role, others) = role_setting::role_clause(&self.catalog.catalog, self.settings.roles, settings)?;
+            if role.is_some() && acting.is_some() {
+                let message = "cannot set parameter \"role\" within security-definer function";
+                return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+            }
+            let role = role.or(acting_role.map(|role| role_setting::role_value(&role)));
+            let changed = self.settings.with(&others, role)?;
             let host = self.with(Arc::new(changed));
             // Whoever was faster made the same or another; the list is looked through from here.
             let next = WithSettings { acting, settings: settings.to_vec(), host, next: OnceLock::new() };

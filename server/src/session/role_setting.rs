@@ -48,6 +48,26 @@ pub(crate) fn check_role(
     Ok(Some(role_value(&role)))
 }
 
+/// A setting and its value.
+type Chosen = (String, String);
+
+/// Whom SET ROLE among a routine's clauses makes the role in force, in a session of `roles`; and the others.
+///
+/// # Errors
+/// 22023 for no role, 42501 for one that the session does not belong to.
+pub(crate) fn role_clause(
+    catalog: &Catalog,
+    roles: SessionRoles,
+    settings: &[Chosen],
+) -> Result<(Option<RoleValue>, Vec<Chosen>)> {
+    let is_role = |(name, _): &Chosen| name.eq_ignore_ascii_case(ROLE);
+    let others = settings.iter().filter(|setting| !is_role(setting)).cloned().collect();
+    let Some((_, name)) = settings.iter().rfind(|setting| is_role(setting)) else { return Ok((None, others)) };
+    let chosen = check_role(catalog, roles, roles.session, ROLE, name)?;
+    let session = || catalog.role_by_oid(roles.session).map(|role| role_value(&role));
+    Ok((chosen.or_else(session), others))
+}
+
 /// Whether a setting is one of a role.
 pub(crate) fn is_role_setting(name: &str) -> bool {
     name.eq_ignore_ascii_case(ROLE) || name.eq_ignore_ascii_case(SESSION_AUTHORIZATION)

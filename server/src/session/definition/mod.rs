@@ -435,7 +435,9 @@ impl Session {
         }
         let environment = Environment { catalog: after.clone(), ..self.environment() };
         for routine in &plan.routines {
-            self.settings.effective().with(&routine.traits.settings, None)?;
+            let settings = &routine.traits.settings;
+            let (_, others) = role_setting::role_clause(after, self.roles(), settings)?;
+            self.settings.effective().with(&others, None)?;
             self.tell_of_names(routine, source)?;
             let validated = self.database.routines.validate(routine, &environment);
             validated.map_err(|error| self.in_definition(error, routine, &environment, source))?;

@@ -87,14 +87,19 @@ fn written<'t>(
     keeps: Keeps,
     warnings: &mut Vec<SqlError>,
 ) -> Result<Cow<'t, str>> {
-    let mut scanner = Scanner { text, syntax, at: 0 };
+    let mut scanner = Scanner { text, syntax, at: 0, escaped: None };
     let mut positions = None;
     let (mut out, mut copied) = (String::new(), 0);
-    while let Some(constant) = scanner.next_constant()? {
-        let Some(first) = constant.first.filter(|_| !constant.prefixed) else { continue };
-        if syntax.warns {
+    loop {
+        let found = scanner.next_constant();
+        // It is told of before anything is wrong with the constant.
+        if let Some((start, first)) = scanner.escaped.take().filter(|_| syntax.warns) {
             let positions = positions.get_or_insert_with(|| Positions::new(text));
-            warnings.push(warning(first).at(Some(positions.character_of_byte(constant.range.start))));
+            warnings.push(warning(first).at(Some(positions.character_of_byte(start))));
+        }
+        let Some(constant) = found? else { break };
+        if constant.prefixed || constant.first.is_none() {
+            continue;
         }
         let value = constant.value(text)?;
         out.push_str(&text[copied..constant.range.start]);
@@ -146,7 +151,7 @@ impl<'t> EscapedStrings<'t> {
     pub fn of(text: &'t str) -> Result<EscapedStrings<'t>> {
         let mut found = Vec::new();
         if memchr::memchr(b'\\', text.as_bytes()).is_some() {
-            let mut scanner = Scanner { text, syntax: StringSyntax::default(), at: 0 };
+            let mut scanner = Scanner { text, syntax: StringSyntax::default(), at: 0, escaped: None };
             while let Some(constant) = scanner.next_constant()? {
                 let value = constant.value(text)?;
                 found.push((constant.range, value));
@@ -301,6 +306,8 @@ struct Scanner<'t> {
     text: &'t str,
     syntax: StringSyntax,
     at: usize,
+    /// Where the plain constant begins that was read last, and what its first backslash escapes.
+    escaped: Option<(usize, u8)>,
 }
 
 impl Scanner<'_> {
@@ -443,6 +450,9 @@ impl Scanner<'_> {
                 (_, Some(b'\'')) if !self.syntax.backslash_quote => return Err(self.unsafe_quote(start)),
                 (_, Some(escaped)) => {
                     first.get_or_insert(escaped);
+                    if self.text.as_bytes()[start] == b'\'' {
+                        self.escaped.get_or_insert((start, escaped));
+                    }
                     self.at += 2;
                 }
                 (_, None) => return Err(self.unterminated(start)),
