@@ -89,11 +89,15 @@ impl Binder<'_, '_> {
         let (state, message) = match self.levels.last()?.clause {
             Clause::Check if name != TABLE_NUMBER => {
                 let message = format!("system column \"{name}\" reference in check constraint is invalid");
-                return Some(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(span)));
+                return Some(
+                    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(span)),
+                );
             }
             Clause::Generated if name != TABLE_NUMBER => {
                 let message = format!("cannot use system column \"{name}\" in column generation expression");
-                return Some(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(span)));
+                return Some(
+                    SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(self.position(span)),
+                );
             }
             Clause::IndexPredicate | Clause::IndexExpression => {
                 (SqlState::FEATURE_NOT_SUPPORTED, "index creation on system columns is not supported")
@@ -137,7 +141,8 @@ impl Binder<'_, '_> {
         let of_all = table.primary_key.as_ref().filter(|_| !known.reads_heirs());
         let Some(key) = of_all else {
             if known.reads_family() && self.row_numbers == RowNumbers::BehindColumns {
-                let what = "ctid of a table with heirs or partitions of which some have primary keys of their own";
+                let what =
+                    "ctid of a table with heirs or partitions of which some have primary keys of their own";
                 return Err(SqlError::unsupported(what).at(self.position(span)));
             }
             self.row_numbers.ask();

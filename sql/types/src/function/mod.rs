@@ -64,8 +64,8 @@ pub use text::string::{
 pub use host::{CachedNumbers, FunctionContext, NoSession, PreparedText, SessionHost};
 pub use registry::{
     Cast, CastContext, CastMethod, Operator, WindowSignature, aggregates, all_aggregates, all_casts,
-    all_functions, all_operators, all_set_functions, all_windows, cast, function_by_oid, internal_function, is_cast,
-    is_written_in_sql, known_but_missing, lookup_aggregates, lookup_functions, lookup_operators,
+    all_functions, all_operators, all_set_functions, all_windows, cast, function_by_oid, internal_function,
+    is_cast, is_written_in_sql, known_but_missing, lookup_aggregates, lookup_functions, lookup_operators,
     lookup_set_functions, operator_by_oid,
 };
 pub use signature::{

@@ -238,7 +238,9 @@ impl Binder<'_, '_> {
         let has_query = has_query(&array);
         let BoundExpr { kind, ty: array_type, domain } = *array;
         let array = match kind {
-            ExprKind::Subquery(subquery) if !single && matches!(subquery.kind, SubqueryKind::Array { .. }) => {
+            ExprKind::Subquery(subquery)
+                if !single && matches!(subquery.kind, SubqueryKind::Array { .. }) =>
+            {
                 return self.key_in_query(place, subquery.rel);
             }
             kind => Box::new(BoundExpr { kind, ty: array_type, domain }),

@@ -153,9 +153,7 @@ mod tests {
 
     #[test]
     fn rows_in_a_set_are_found_as_comparisons_find_them() {
-        let row = |a: Option<i32>, b: Option<i32>| {
-            [a, b].map(|value| value.map_or(Datum::Null, Datum::Int4))
-        };
+        let row = |a: Option<i32>, b: Option<i32>| [a, b].map(|value| value.map_or(Datum::Null, Datum::Int4));
         let mut set = ValueSet::default();
         assert_eq!(set.contains_row(row(None, None)), Some(false));
         set.insert_row(row(Some(1), Some(2)));
