@@ -30,7 +30,7 @@ use crate::native::run::state::frame::Cache;
 
 /// So many values are asked for one by one before all rows are made: each costs little, but more than a look at
 /// those that are kept.
-const ASKED_MAX: usize = 256;
+const ASKED_MAX: usize = 64;
 
 /// How a condition says what a column is equal to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
