@@ -108,10 +108,9 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
             host.pending_reload.store(true, Ordering::Relaxed);
             Datum::Bool(true)
         }
-        "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "sql_2325" => {
-            Datum::Int8(crate::system::relation_bytes(host, args))
+        "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_indexes_size" | "sql_2325" => {
+            return crate::system::relation_size::relation_size(host, name, args);
         }
-        "pg_indexes_size" => Datum::Int8(0),
         "pg_database_size_oid" | "pg_database_size_name" => {
             return crate::system::database_size::database_size(host, args);
         }

@@ -48,6 +48,35 @@ INTROSPECTION = (
 )
 
 
+# What clients ask about one table: Rails' columns, foreign keys and sequence of the key, JDBC's columns, psql's
+# indexes and the standard's columns, shortened.
+ABOUT_A_TABLE = [
+    "SELECT a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, d.adrelid), c.collname,"
+    " col_description(a.attrelid, a.attnum) FROM pg_attribute a"
+    " LEFT JOIN pg_attrdef d ON a.attrelid = d.adrelid AND a.attnum = d.adnum"
+    " LEFT JOIN pg_type t ON a.atttypid = t.oid"
+    " LEFT JOIN pg_collation c ON a.attcollation = c.oid AND a.attcollation <> t.typcollation"
+    " WHERE a.attrelid = '{0}'::regclass AND a.attnum > 0",
+    "SELECT t2.oid::regclass::text, a1.attname, a2.attname, c.conname FROM pg_constraint c"
+    " JOIN pg_class t1 ON c.conrelid = t1.oid JOIN pg_class t2 ON c.confrelid = t2.oid"
+    " JOIN pg_attribute a1 ON a1.attnum = c.conkey[1] AND a1.attrelid = t1.oid"
+    " JOIN pg_attribute a2 ON a2.attnum = c.confkey[1] AND a2.attrelid = t2.oid"
+    " WHERE c.contype = 'f' AND t1.relname = '{0}'",
+    "SELECT a.attname, s.relname FROM pg_class s, pg_attribute a, pg_depend d, pg_constraint c"
+    " WHERE s.oid = d.objid AND s.relkind = 'S' AND a.attrelid = d.refobjid AND a.attnum = d.refobjsubid"
+    " AND a.attrelid = c.conrelid AND a.attnum = c.conkey[1] AND c.contype = 'p'"
+    " AND d.classid = 'pg_class'::regclass AND d.refobjid = '{0}'::regclass",
+    "SELECT a.attname, t.typtype FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid"
+    " JOIN pg_attribute a ON a.attrelid = c.oid JOIN pg_type t ON a.atttypid = t.oid"
+    " WHERE a.attnum > 0 AND n.nspname LIKE 'asked' AND c.relname LIKE '{0}'",
+    "SELECT c2.relname, pg_get_indexdef(i.indexrelid, 0, true), pg_get_constraintdef(con.oid, true)"
+    " FROM pg_class c, pg_class c2, pg_index i LEFT JOIN pg_constraint con"
+    " ON conrelid = i.indrelid AND conindid = i.indexrelid AND contype IN ('p', 'u', 'x')"
+    " WHERE c.relname ~ '^({0})$' AND c.oid = i.indrelid AND i.indexrelid = c2.oid",
+    "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{0}'",
+]
+
+
 def numbers(count, form="{}", between=", "):
     return between.join(form.format(number) for number in range(1, count + 1))
 
@@ -281,6 +310,14 @@ SHAPES = {
             "CREATE DOMAIN d AS int",
             *(f"CREATE TABLE t{i}(id int PRIMARY KEY, x d, y text)" for i in range(n)),
             *[INTROSPECTION.format(oids="ARRAY['t1'::regtype::oid, 'd'::regtype::oid]")] * 3,
+        ]),
+        50,
+    ),
+    "tables asked about": (
+        within("asked", lambda n: [
+            "CREATE TABLE t0(id serial PRIMARY KEY, x int)",
+            *(f"CREATE TABLE t{i}(id serial PRIMARY KEY, x int REFERENCES t{i - 1}, y text UNIQUE)" for i in range(1, n)),
+            *(question.format(f"t{i}") for i in range(n) for question in ABOUT_A_TABLE),
         ]),
         50,
     ),

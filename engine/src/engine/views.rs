@@ -121,13 +121,10 @@ impl Engine {
         routes.map(|route| route.partition.rows.load(Ordering::Relaxed)).sum()
     }
 
-    /// What a table takes at the most: the bytes of its partitions, other tables' rows included, as their
-    /// last writers left them. Zero for one that is not there.
-    pub fn bytes_at_most(&self, table: TreeId) -> u64 {
-        let Some(table) = self.table(table) else { return 0 };
+    /// The bytes of a group's partitions, as their last writers left them.
+    pub fn group_bytes(&self, group: GroupId) -> u64 {
         let routing = self.shared.load_routing();
-        let routes = routing.routes(table.group()).iter();
-        routes.map(|route| route.partition.bytes.load(Ordering::Relaxed)).sum()
+        routing.routes(group).iter().map(|route| route.partition.bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// The routing table, row by row.

@@ -9,7 +9,8 @@
 //! - [`locks`] `pg_locks`
 //! - [`relations`] whose the engine's tables are; [`groups`] co-location groups in words
 //! - [`authentication`] `pg_hba_file_rules` and `pg_ident_file_mappings`
-//! - [`sizes`] how large tables were found to be; [`database_size`] how large databases are
+//! - [`sizes`] how large tables were found to be; [`relation_size`] and [`database_size`] how large relations and
+//!   databases are
 //! - [`visibility`] who is shown what of all this
 //! - [`repartition`] the functions that change partitions
 //! - [`statements`] `archipel.statement_cache`
@@ -30,6 +31,7 @@ mod groups;
 mod islands;
 mod locks;
 mod monitor;
+pub mod relation_size;
 pub(crate) mod relations;
 pub mod repartition;
 pub mod sizes;
@@ -37,13 +39,13 @@ mod statements;
 mod views;
 pub(crate) mod visibility;
 
-use archipel_engine::id::{SequenceId, TreeId};
+use archipel_engine::id::SequenceId;
 use archipel_sql::catalog::{Catalog, Privileges, Routine, SessionRoles, Table, View};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::style::Quoting;
-use archipel_sql::system::{Changeable, KeptExpression, SystemSource};
+use archipel_sql::system::{Changeable, KeptExpression, Sought, SystemSource};
 use archipel_sql::types::Oid;
 
 pub use facts::Facts;
@@ -57,12 +59,12 @@ pub fn tables() -> Vec<Table> {
     tables
 }
 
-/// The rows of a system table.
-pub fn rows(host: &Host, table: &Table) -> Result<Vec<Vec<Datum>>> {
+/// The rows of a system table: those that are sought, and perhaps others.
+pub fn rows(host: &Host, table: &Table, sought: &Sought) -> Result<Vec<Vec<Datum>>> {
     if let Some(rows) = views::rows(host, table) {
         return rows;
     }
-    archipel_sql::system::rows(table, &Source(host)).unwrap_or_else(|| {
+    archipel_sql::system::rows(table, sought, &Source(host)).unwrap_or_else(|| {
         Err(SqlError::unsupported(format_args!("reading {}.{}", table.schema, table.name)))
     })
 }
@@ -157,11 +159,4 @@ impl SystemSource for Source<'_> {
 /// The rows of pg_settings.
 pub fn settings(host: &Host) -> Vec<Vec<Datum>> {
     views::settings(host)
-}
-
-/// Bytes of a relation: those of its group, an upper bound, since only partitions are counted.
-pub fn relation_bytes(host: &Host, args: &[Datum]) -> i64 {
-    let Some(Datum::Oid(oid)) = args.first() else { return 0 };
-    let Some(table) = host.catalog.catalog.table_by_oid(*oid) else { return 0 };
-    host.server.engine.bytes_at_most(TreeId(table.tree)) as i64
 }

@@ -3,7 +3,8 @@
 //! PostgreSQL's are of a table that was never vacuumed.
 
 use archipel_sql::catalog::{Catalog, Table};
-use archipel_sql::types::Oid;
+use archipel_sql::type_table::type_info;
+use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -13,6 +14,19 @@ const PAGE_BYTES: i64 = 8_192;
 const ROW_OVERHEAD_BYTES: i64 = 28;
 /// The width PostgreSQL assumes of values of any length.
 const VARIABLE_BYTES: i64 = 32;
+
+/// What a value of a type takes, as far as the type tells.
+pub(super) fn type_bytes(ty: Type) -> i64 {
+    match type_info(ty.oid) {
+        Some(info) if info.length > 0 => i64::from(info.length),
+        _ => VARIABLE_BYTES,
+    }
+}
+
+/// What a row takes, as far as types tell.
+pub(super) fn row_bytes(table: &Table) -> i64 {
+    ROW_OVERHEAD_BYTES + table.columns.iter().map(|column| type_bytes(column.ty)).sum::<i64>()
+}
 
 /// A table as it was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,11 +44,7 @@ impl Sizes {
     /// Notes how many rows a table has. Those of tables that are not in `catalog` any more are
     /// forgotten as often as there is no room left.
     pub fn note(&self, catalog: &Catalog, table: &Table, rows: i64) {
-        let width = |ty: archipel_sql::types::Type| match archipel_sql::type_table::type_info(ty.oid) {
-            Some(info) if info.length > 0 => i64::from(info.length),
-            _ => VARIABLE_BYTES,
-        };
-        let row = ROW_OVERHEAD_BYTES + table.columns.iter().map(|column| width(column.ty)).sum::<i64>();
+        let row = row_bytes(table);
         let pages = rows.saturating_mul(row).saturating_add(PAGE_BYTES - 1) / PAGE_BYTES;
         let size = Size { rows: rows as f32, pages: i32::try_from(pages).unwrap_or(i32::MAX) };
         let mut sizes = self.0.lock();

@@ -117,7 +117,7 @@ fn rising_labels(rooms: &[u32], work: &mut Work<'_>) -> Vec<Oid> {
 
 /// The number of a label behind all others; `None` if there is no room behind the last.
 fn label_behind(labels: &[EnumLabel], work: &mut Work<'_>) -> Option<Oid> {
-    let from = labels.last().map_or(0, |last| last.oid.0 - Oid::ENUM_LABELS + 1);
+    let from = labels.last().map_or(0, |last| last.oid.0.saturating_sub(Oid::ENUM_LABELS) + 1);
     LABEL_SPACE_SHIFTS.iter().find_map(|shift| {
         let room = (LABEL_SPACE >> shift).max(1);
         let first = work.try_oids(from, room)?;
@@ -144,7 +144,9 @@ fn label_number(labels: &[EnumLabel], at: usize, after: bool, work: &mut Work<'_
         true => Box::new(candidates.clone().rev().skip(far).chain(candidates)),
     };
     // Somebody else may have drawn it for a label that is not committed yet.
-    let free = |oid: &u32| !taken(oid, work) && work.claim(Oid(oid - Oid::ENUM_LABELS));
+    let number = |oid: u32| oid.saturating_sub(Oid::ENUM_LABELS);
+    let beside = [number(start), number(end)];
+    let free = |oid: &u32| !taken(oid, work) && work.claim(number(*oid), beside);
     first.take(CROWDED_SPACE as usize).find(free).map(Oid)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! - [`plan`] what a definition is planned in, and what it changes
 //! - [`change`] changed tables on their way into it
-//! - `numbers`  what it draws for new objects
+//! - `numbers`  what it draws for new objects; `parts` the numbers that objects consist of
 //! - [`user_table`] which tables definitions may change
 //! - [`validation`] that rows which are there keep a constraint
 //! - [`rewrite`] values made for rows that are there
@@ -12,6 +12,7 @@
 pub(crate) mod change;
 pub(crate) mod column_source;
 mod numbers;
+mod parts;
 pub(crate) mod plan;
 pub mod rewrite;
 pub(crate) mod user_table;
@@ -26,7 +27,7 @@ use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::names::{is_temporary_schema, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, CatalogChange, Numbered, Object, ObjectClass, ObjectKind, Persistence, Privileges, Schema,
-    Sequence, Table, TableKind, TableRef, TypesAlong, UserType,
+    Sequence, Table, TableKind, TableRef, TypesAlong,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{TypeNames, element_of};
@@ -39,6 +40,7 @@ use crate::bind::stored_expression::DEFINITION_PATH;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 use numbers::Draws;
+use parts::{parts_of, parts_of_type};
 use plan::Gathered;
 use user_table::require_user_table;
 
@@ -68,23 +70,6 @@ impl TypeNames for Work<'_> {
         let of = |catalog: &Catalog| TypesAlong { catalog, search_path: self.env.search_path }.user_type(ty);
         of(self.env.catalog).or_else(|| of(&self.catalog))
     }
-}
-
-/// The numbers of what a table consists of and comments may be on: constraints, indexes, triggers, policies.
-fn parts_of(table: &Table) -> Vec<Oid> {
-    let keys = table.primary_key.iter().flat_map(|key| [key.oid, key.constraint_oid()]);
-    let indexes = table.indexes.iter().chain(table.nominal.indexes.iter().map(|nominal| &nominal.index));
-    let indexes = indexes.flat_map(|index| [Some(index.oid), index.constraint_oid()]).flatten();
-    let constraints = table.checks.iter().map(|check| check.oid);
-    let constraints = constraints.chain(table.foreign_keys.iter().map(|key| key.oid));
-    let triggers = table.triggers.iter().map(|trigger| trigger.oid);
-    let policies = table.row_security.policies.iter().map(|policy| policy.oid);
-    keys.chain(indexes).chain(constraints).chain(triggers).chain(policies).collect()
-}
-
-/// The numbers of the constraints of a domain.
-fn parts_of_type(ty: &UserType) -> Vec<Oid> {
-    ty.domain.iter().flat_map(|domain| domain.checks.iter().map(|check| check.oid)).collect()
 }
 
 impl<'a> Work<'a> {
@@ -245,9 +230,9 @@ impl<'a> Work<'a> {
         self.draws.try_oids(from, count).map(Oid)
     }
 
-    /// Takes an oid of a space that only this catalog fills; `false` if somebody may yet commit it.
-    pub fn claim(&mut self, oid: Oid) -> bool {
-        self.draws.claim(oid.0)
+    /// Takes an oid between two of its own, of a space that only this catalog fills; `false` if it is another's.
+    pub fn claim(&mut self, oid: u32, beside: [u32; 2]) -> bool {
+        self.draws.claim(oid, beside)
     }
 
     pub fn tree(&mut self) -> u32 {

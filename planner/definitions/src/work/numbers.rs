@@ -44,9 +44,10 @@ impl<'a> Draws<'a> {
         Some(first)
     }
 
-    /// Takes an oid of a space that only this catalog fills; `false` if somebody may yet commit it.
-    pub fn claim(&mut self, oid: u32) -> bool {
-        let claimed = self.source.claim(oid, &self.drawn);
+    /// Takes an oid of a space that only this catalog fills, between two of its own; `false` if somebody else may
+    /// yet commit it.
+    pub fn claim(&mut self, oid: u32, beside: [u32; 2]) -> bool {
+        let claimed = self.source.claim(oid, beside, &self.drawn);
         if claimed {
             let behind = &mut self.behind[Numbered::Oid as usize];
             *behind = (*behind).max(oid + 1);

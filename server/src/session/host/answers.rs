@@ -11,6 +11,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{CachedNumbers, ExtraChecks, PreparedText, SessionHost, Style};
 use archipel_sql::record::RowType;
+use archipel_sql::system::Sought;
 use archipel_sql::type_table::TypeNames;
 use archipel_sql::types::Oid;
 
@@ -243,6 +244,14 @@ impl SessionHost for Host {
 
 impl SystemRows for Host {
     fn rows(&self, table: &Table) -> Result<Vec<Vec<Datum>>> {
-        crate::system::rows(self, table)
+        self.rows_sought(table, &Sought::EVERYTHING)
+    }
+
+    fn rows_sought(&self, table: &Table, sought: &Sought) -> Result<Vec<Vec<Datum>>> {
+        crate::system::rows(self, table, sought)
+    }
+
+    fn leads(&self, table: &Table, sought: &Sought) -> bool {
+        archipel_sql::system::leads(table, sought, &crate::system::Source(self))
     }
 }

@@ -4,7 +4,7 @@
 //! and copies of databases come to them as to any table. `pg_largeobject` has the pages of all objects, as in
 //! PostgreSQL. The other, `archipel_large_objects`, has a row for each object: rights by the numbers of roles,
 //! which no renaming changes, and its comment. `pg_largeobject_metadata` and the lines about large objects in
-//! `pg_description` are read off its rows.
+//! `pg_description` and `pg_shdepend` are read off its rows.
 
 use super::access::{AclItem, ObjectClass};
 use super::{Column, Distribution, KeyConstraint, Table, TableKind};
@@ -17,6 +17,8 @@ pub const LARGE_OBJECT_PAGES: Oid = Oid(2613);
 pub const LARGE_OBJECT_METADATA: Oid = Oid(2995);
 /// `pg_description`.
 pub const DESCRIPTIONS: Oid = Oid(2609);
+/// `pg_shdepend`.
+pub const ROLES_NEEDED: Oid = Oid(1214);
 /// The table with a row for each object.
 pub const LARGE_OBJECTS: Oid = Oid(9000);
 

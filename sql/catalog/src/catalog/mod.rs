@@ -11,6 +11,7 @@
 //! - [`numbers`]   where new objects get their numbers from; [`oids_in_use`] those that a catalog names
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
+//! - [`selection`] objects by what somebody asks of them, without a look at all
 //! - [`dependency`] who would break if an object went
 //! - [`large_object`] where the rows of large objects lie
 //! - [`invalidation`] what a plan has asked of a catalog, and whether another one answers the same
@@ -43,6 +44,7 @@ pub mod parameters;
 pub mod partition;
 pub mod relation;
 pub mod routine;
+pub mod selection;
 mod shared_map;
 pub mod shared_state;
 pub mod snapshot;

@@ -47,6 +47,19 @@ impl<K, V> SharedMap<K, V> {
         }
     }
 
+    /// The entries whose keys are alike to what is looked for, in their order: `order` tells how a key compares
+    /// with it, and goes along with the order of keys.
+    pub fn all_by<'m>(
+        &'m self,
+        order: impl Fn(&K) -> Ordering + Copy + 'm,
+    ) -> impl Iterator<Item = (&'m K, &'m V)> {
+        let last = |chunk: &Chunk<K, V>| chunk.last().map_or(Ordering::Less, |(key, _)| order(key));
+        let from = self.chunks.partition_point(|chunk| last(chunk) == Ordering::Less);
+        let entries = self.chunks[from..].iter().flat_map(|chunk| chunk.iter());
+        let entries = entries.skip_while(move |(key, _)| order(key) == Ordering::Less);
+        entries.take_while(move |(key, _)| order(key) == Ordering::Equal).map(|(key, value)| (key, value))
+    }
+
     /// In the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|(_, value)| value)
@@ -156,6 +169,17 @@ mod tests {
         }
         assert_eq!(all(&map), model.values().copied().collect::<Vec<_>>());
         assert!((0..1_000).all(|key| map.get(&key) == model.get(&key)));
+    }
+
+    #[test]
+    fn alike_entries_are_found_together() {
+        let mut map = SharedMap::default();
+        (0..1_000_u32).filter(|key| key / 100 != 4).for_each(|key| map.insert(key, key));
+        let hundred = |of: u32| map.all_by(move |key| (key / 100).cmp(&of)).map(|(key, _)| *key);
+        for of in [0, 3, 5, 9] {
+            assert!(hundred(of).eq(of * 100..(of + 1) * 100), "{of}");
+        }
+        assert_eq!((hundred(4).count(), hundred(10).count()), (0, 0));
     }
 
     #[test]

@@ -204,6 +204,12 @@ impl Catalog {
         found
     }
 
+    /// Whether a table has foreign keys to one, itself perhaps.
+    pub fn is_referenced(&self, table: Oid) -> bool {
+        self.note_all(ObjectKind::Table);
+        self.0.referencing.get(&table).is_some()
+    }
+
     /// The table whose rows the engine keeps under this number.
     pub fn table_by_tree(&self, tree: u32) -> Option<TableRef> {
         self.note_all(ObjectKind::Table);

@@ -51,6 +51,12 @@ pub(super) struct State {
     pub(super) constraint_names: SharedMap<Name, Arc<[Oid]>>,
     /// Oids of indexes to their tables'.
     pub(super) index_tables: SharedMap<Oid, Oid>,
+    /// Oids of other parts of tables to those: of constraints, triggers and policies.
+    pub(super) part_tables: SharedMap<Oid, Oid>,
+    /// Oids of constraints of domains to those.
+    pub(super) part_types: SharedMap<Oid, Oid>,
+    /// Tables to the sequences that columns of them own.
+    pub(super) owned_sequences: SharedMap<Oid, Arc<[Oid]>>,
     /// Tables that store rows, by the engine's numbers.
     pub(super) trees: SharedMap<u32, Oid>,
     /// Sequences, by the engine's numbers.
@@ -73,6 +79,12 @@ pub(super) struct Name {
 impl Name {
     fn new(schema: &str, name: &str) -> Name {
         Name { name: name.into(), schema: schema.into() }
+    }
+
+    /// How what it is called compares with another name, in whichever schema: the order of [`Name`]s but for
+    /// those.
+    pub(super) fn name_order(&self, name: &str) -> Ordering {
+        (*self.name).cmp(name)
     }
 
     /// How it compares with another one: the order of [`Name`]s.
@@ -137,6 +149,9 @@ impl State {
             type_names: SharedMap::default(),
             constraint_names: SharedMap::default(),
             index_tables: SharedMap::default(),
+            part_tables: SharedMap::default(),
+            part_types: SharedMap::default(),
+            owned_sequences: SharedMap::default(),
             trees: SharedMap::default(),
             sequence_files: SharedMap::default(),
             heirs: SharedMap::default(),
@@ -211,6 +226,9 @@ impl State {
             Object::Sequence(sequence) => {
                 self.sequences.insert(sequence.oid, sequence.clone());
                 self.sequence_files.insert(sequence.file, sequence.oid);
+                if let Some((table, _)) = sequence.owned_by {
+                    add(&mut self.owned_sequences, table, sequence.oid);
+                }
                 let name = Name::new(&sequence.schema, &sequence.name);
                 self.relation_names.insert(name, RelationOid::Sequence(sequence.oid));
             }
@@ -219,6 +237,9 @@ impl State {
                 self.type_names.insert(Name::new(&ty.schema, &ty.name), ty.oid);
                 for label in &ty.labels {
                     self.labels.insert(label.oid, Arc::from(label.name.as_str()));
+                }
+                for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
+                    self.part_types.insert(check.oid, ty.oid);
                 }
                 if let Some(relation) = ty.relation() {
                     self.composites.insert(relation.oid, Arc::new(relation));
@@ -251,6 +272,9 @@ impl State {
         for (name, oid) in index_names(table) {
             self.relation_names.insert(Name::new(&table.schema, name), RelationOid::Index(table.oid, oid));
             self.index_tables.insert(oid, table.oid);
+        }
+        for part in other_parts(table) {
+            self.part_tables.insert(part, table.oid);
         }
     }
 
@@ -293,6 +317,9 @@ impl State {
             ObjectKind::Sequence => {
                 if let Some(sequence) = self.sequences.remove(&oid) {
                     self.sequence_files.remove(&sequence.file);
+                    if let Some((table, _)) = &sequence.owned_by {
+                        take(&mut self.owned_sequences, table, oid);
+                    }
                     self.relation_names.remove(&Name::new(&sequence.schema, &sequence.name));
                 }
             }
@@ -301,6 +328,9 @@ impl State {
                     self.type_names.remove(&Name::new(&ty.schema, &ty.name));
                     for label in &ty.labels {
                         self.labels.remove(&label.oid);
+                    }
+                    for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
+                        self.part_types.remove(&check.oid);
                     }
                     if let Some(relation) = oid.relation_of_row_type() {
                         self.composites.remove(&relation);
@@ -334,6 +364,9 @@ impl State {
             self.relation_names.remove(&Name::new(&table.schema, name));
             self.index_tables.remove(&index);
         }
+        for part in other_parts(table) {
+            self.part_tables.remove(&part);
+        }
     }
 }
 
@@ -343,7 +376,20 @@ fn constraint_names(table: &Table) -> impl Iterator<Item = &str> {
     let checks = table.checks.iter().map(|check| check.name.as_str());
     let foreign = table.foreign_keys.iter().map(|key| key.name.as_str());
     let unique = table.indexes.iter().filter(|index| index.constraint).map(|index| index.name.as_str());
-    keys.chain(checks).chain(foreign).chain(unique)
+    let triggers = table.triggers.iter().filter(|trigger| trigger.constraint.is_some());
+    let triggers = triggers.map(|trigger| trigger.name.as_str());
+    keys.chain(checks).chain(foreign).chain(unique).chain(triggers)
+}
+
+/// Oids of a table's constraints, triggers and policies.
+fn other_parts(table: &Table) -> impl Iterator<Item = Oid> {
+    let keys = table.primary_key.iter().map(|key| key.constraint_oid());
+    let unique = table.indexes.iter().filter_map(|index| index.constraint_oid());
+    let checks = table.checks.iter().map(|check| check.oid);
+    let foreign = table.foreign_keys.iter().map(|key| key.oid);
+    let triggers = table.triggers.iter().map(|trigger| trigger.oid);
+    let policies = table.row_security.policies.iter().map(|policy| policy.oid);
+    keys.chain(unique).chain(checks).chain(foreign).chain(triggers).chain(policies)
 }
 
 /// Names and oids of a table's indexes, the primary key's included.

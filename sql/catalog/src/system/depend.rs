@@ -42,9 +42,9 @@ fn is_defined_view(table: &Table) -> bool {
 }
 
 /// The rows of pg_depend while they are made.
-struct Depends<'s> {
+struct Depends<'s, 'w> {
     source: &'s dyn SystemSource,
-    sheet: &'s mut Sheet,
+    sheet: &'s mut Sheet<'w>,
 }
 
 /// A part of an object: its catalog, its number, and a column of it or zero.
@@ -54,20 +54,20 @@ fn column_number(column: u16) -> i32 {
     i32::from(column) + 1
 }
 
-pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let mut depends = Depends { source, sheet };
     depends.system();
-    for sequence in source.catalog().sequences() {
+    for sequence in depends.sheet.sequences(source) {
         let Some((table, column)) = sequence.owned_by else { continue };
         let kind = if is_identity(source, sequence) { "i" } else { "a" };
         depends.add((PG_CLASS, sequence.oid, 0), (PG_CLASS, table, column_number(column)), kind);
     }
-    for table in source.catalog().tables().filter(|table| table.kind != TableKind::System) {
+    for table in depends.sheet.tables(source).filter(|table| table.kind != TableKind::System) {
         depends.table(table);
     }
     depends.types();
     depends.operator_classes();
-    for routine in source.catalog().routines_all() {
+    for routine in depends.sheet.routines(source) {
         let own = (PG_PROC, routine.oid, 0);
         let declared = routine.args.iter().map(|arg| arg.declared().oid);
         for ty in declared.chain([routine.declared_result().oid]) {
@@ -92,7 +92,7 @@ pub(super) fn dependencies(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-impl Depends<'_> {
+impl Depends<'_, '_> {
     fn add(&mut self, (class, object, part): Part, (on_class, on, on_part): Part, kind: &str) {
         self.sheet.add(&[
             ("classid", Datum::Oid(class)),
@@ -282,7 +282,7 @@ impl Depends<'_> {
     /// Types of users: arrays on what they are of, domains on what they are over, fields on their types.
     fn types(&mut self) {
         let source = self.source;
-        for ty in source.catalog().user_types() {
+        for ty in self.sheet.user_types(source) {
             let own = (PG_TYPE, ty.oid, 0);
             self.add((PG_TYPE, ty.array_type(), 0), own, "i");
             if let Some(domain) = &ty.domain {
@@ -320,8 +320,8 @@ pub(super) fn referenced_index(source: &dyn SystemSource, key: &ForeignKey) -> O
 }
 
 /// pg_rewrite: a view is a rule.
-pub(super) fn rules(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for view in source.catalog().tables().filter(|table| is_defined_view(table)) {
+pub(super) fn rules(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for view in sheet.tables(source).filter(|table| is_defined_view(table)) {
         sheet.add(&[
             ("oid", Datum::Oid(rule_oid(view.oid))),
             ("rulename", text("_RETURN")),
@@ -335,7 +335,7 @@ pub(super) fn rules(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// pg_init_privs: what a new database says of the rights on its own objects.
-pub(super) fn initial_rights(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn initial_rights(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let catalog = source.catalog();
     let of_system =
         |table: &&TableRef| table.kind == TableKind::System || is_table_of_large_objects(table.oid);

@@ -133,7 +133,8 @@ fn serial_sequence(source: &dyn SystemSource, args: &[Datum]) -> Result<Datum> {
     let index = table
         .column_index(column)
         .ok_or_else(|| crate::catalog::names::undefined_column(column, &table.name))?;
-    let owned = source.catalog().sequences().find(|s| s.owned_by == Some((table.oid, index)));
+    let mut owned = source.catalog().sequences_owned_by(table.oid);
+    let owned = owned.find(|s| s.owned_by == Some((table.oid, index)));
     Ok(optional(owned.map(|s| source.quoting().qualified(&s.schema, &s.name))))
 }
 

@@ -6,6 +6,7 @@
 //! a relation about something that cannot exist here (foreign tables) is
 //! truly empty.
 //!
+//! - [`sought`]      which rows are wanted: those of one table are made without the others
 //! - [`shape`]       the relations' columns, and rows built by column name
 //! - [`source`]      what the session that asks can tell, and what it is shown
 //! - `relation`      pg_class, pg_attribute, pg_index …; inheritance and partitions; pg_trigger
@@ -35,6 +36,7 @@ mod role;
 mod routine;
 mod shape;
 mod shared_depend;
+mod sought;
 mod source;
 
 use crate::catalog::Table;
@@ -47,12 +49,15 @@ pub use functions::call;
 pub use objects::{default_operator_class, operator_class_named};
 pub use routine::function_name::built_in_name;
 pub use shape::tables;
+pub use shared_depend::shared_dependency;
+pub use sought::{Sought, is_selective};
 pub use source::{Changeable, KeptExpression, Subject, SystemSource};
 
-/// The rows of a system relation; `None` if it is not one of this crate's.
-pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<Datum>>>> {
+/// The rows of a system relation, all that are sought and perhaps others; `None` if it is not one of this
+/// crate's.
+pub fn rows(table: &Table, sought: &Sought, source: &dyn SystemSource) -> Option<Result<Vec<Vec<Datum>>>> {
     let shape = shape::shape(&table.schema, &table.name)?;
-    let mut sheet = shape::Sheet::new(shape);
+    let mut sheet = shape::Sheet::new(shape, sought, source);
     match table.schema.as_str() {
         "pg_catalog" => {
             let filled = relation::inheritance::fill(&table.name, source, &mut sheet)
@@ -69,6 +74,12 @@ pub fn rows(table: &Table, source: &dyn SystemSource) -> Option<Result<Vec<Vec<D
         _ => information_schema::views::fill(&table.name, source, &mut sheet),
     }
     Some(Ok(sheet.into_rows()))
+}
+
+/// Whether what is sought leads to rows of a relation without making all.
+pub fn leads(table: &Table, sought: &Sought, source: &dyn SystemSource) -> bool {
+    shape::shape(&table.schema, &table.name)
+        .is_some_and(|shape| !shape::Sheet::new(shape, sought, source).wants_all())
 }
 
 /// Whether a relation has the same rows as long as a statement runs, whatever that does: the catalog's own
@@ -218,7 +229,8 @@ mod tests {
     fn every_relation_answers() {
         let source = source();
         for table in tables() {
-            let rows = rows(&table, &source).expect("it is a relation of this crate").unwrap();
+            let rows =
+                rows(&table, &Sought::EVERYTHING, &source).expect("it is a relation of this crate").unwrap();
             assert!(rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.name);
         }
     }

@@ -269,7 +269,7 @@ fn on_table(source: &dyn SystemSource, table: &Table, kind: &str, name: &str) ->
 }
 
 fn constraint(source: &dyn SystemSource, object: Oid) -> Identity {
-    for table in source.catalog().tables() {
+    if let Some(table) = source.catalog().table_of_part(object) {
         let keys = table.primary_key.iter().map(|key| (key.constraint_oid(), &key.name));
         let indexes = table.indexes.iter().filter_map(|index| Some((index.constraint_oid()?, &index.name)));
         let checks = table.checks.iter().map(|check| (check.oid, &check.name));
@@ -283,7 +283,7 @@ fn constraint(source: &dyn SystemSource, object: Oid) -> Identity {
             };
         }
     }
-    for ty in source.catalog().user_types() {
+    if let Some(ty) = source.catalog().type_of_part(object) {
         let mut checks = ty.domain.iter().flat_map(|domain| &domain.checks);
         if let Some(check) = checks.find(|check| check.oid == object) {
             let domain = source.quoting().qualified(&ty.schema, &ty.name);

@@ -13,7 +13,7 @@ use crate::catalog::{Column, PG_CATALOG, SUPERUSER, TableKind};
 use crate::datum::Datum;
 use crate::function::{self, CastContext, CastMethod};
 use crate::type_kind::Layout;
-use crate::type_table::{all_types, layout, type_info};
+use crate::type_table::{TypeInfo, all_types, layout, type_info};
 use crate::types::Oid;
 
 const PG_DEFAULT: Oid = Oid(1663);
@@ -65,7 +65,7 @@ pub fn default_operator_class(method: &str, ty: Oid) -> Option<&'static str> {
 }
 
 /// Fills the relation if it is one of this file's.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "pg_namespace" => namespaces(source, sheet),
         "pg_type" => types(source, sheet),
@@ -98,7 +98,7 @@ pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> 
     true
 }
 
-fn namespaces(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn namespaces(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for schema in source.catalog().schemas() {
         sheet.add(&[
             ("oid", Datum::Oid(schema.oid)),
@@ -109,8 +109,8 @@ fn namespaces(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+fn enum_labels(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for ty in sheet.user_types(source) {
         for (place, label) in ty.labels.iter().enumerate() {
             sheet.add(&[
                 ("oid", Datum::Oid(label.oid)),
@@ -138,8 +138,8 @@ fn layout_cells(layout: Layout) -> [(&'static str, Datum); 6] {
     ]
 }
 
-fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types().filter(|ty| ty.domain.is_none() && ty.attributes.is_none()) {
+fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for ty in sheet.user_types(source).filter(|ty| ty.domain.is_none() && ty.attributes.is_none()) {
         let namespace = schema_oid(source, &ty.schema);
         let mut add = |oid: Oid, name: String, more: Vec<(&'static str, Datum)>| {
             let mut row = vec![
@@ -163,8 +163,8 @@ fn enum_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for ty in sheet.user_types(source) {
         let Some(domain) = &ty.domain else { continue };
         let of_base = layout_of(domain.base.oid);
         let collation = type_info(domain.base.oid).map_or(Oid(0), |info| info.collation);
@@ -207,7 +207,17 @@ fn domain_types(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
+/// Whether the row of a built-in type may be wanted: most questions are about others, or about one.
+fn wants_type(sheet: &Sheet<'_>, info: &TypeInfo) -> bool {
+    sheet.wants_all()
+        || sheet.wants("oid", &Datum::Oid(info.oid))
+            && sheet.wants("typelem", &Datum::Oid(info.element))
+            && sheet.wants("typarray", &Datum::Oid(info.array))
+            && sheet.wants("typrelid", &Datum::Oid(Oid(0)))
+            && sheet.wants("typname", &text(info.name))
+}
+
+fn types(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     enum_types(source, sheet);
     domain_types(source, sheet);
     let [analyze, array_parts, raw_parts, jsonb_parts] = [
@@ -218,6 +228,9 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
     ]
     .map(type_functions::named);
     for info in all_types() {
+        if !wants_type(sheet, info) {
+            continue;
+        }
         let parts = match info.oid {
             Oid::JSONB => jsonb_parts,
             _ if info.is_array() => array_parts,
@@ -251,8 +264,8 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
         sheet.add(&row);
     }
     // What reads and writes any row reads and writes these.
-    let tables = source.catalog().tables().filter(|table| table.kind != TableKind::System);
-    for table in tables.chain(source.catalog().composites()) {
+    let tables = sheet.tables(source).filter(|table| table.kind != TableKind::System);
+    for table in tables.chain(sheet.composites(source)) {
         let namespace = schema_oid(source, &table.schema);
         // A type that was made by CREATE TYPE has an owner of its own, a row type its table's.
         let owned = if table.kind == TableKind::Composite { table.row_type() } else { table.oid };
@@ -284,7 +297,7 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn operators(sheet: &mut Sheet) {
+fn operators(sheet: &mut Sheet<'_>) {
     for op in function::all_operators() {
         sheet.add(&[
             ("oid", Datum::Oid(op.oid)),
@@ -307,7 +320,7 @@ fn operators(sheet: &mut Sheet) {
 }
 
 /// What PostgreSQL's own operator families search by.
-fn search_operators(sheet: &mut Sheet) {
+fn search_operators(sheet: &mut Sheet<'_>) {
     for line in include_str!("../../../data/amop.tsv").lines() {
         let fields: Vec<Oid> = line.split('\t').map(|field| Oid(field.parse().unwrap_or(0))).collect();
         let [oid, family, left, right, strategy, operator, method] = fields[..] else { continue };
@@ -328,7 +341,7 @@ fn search_operators(sheet: &mut Sheet) {
     }
 }
 
-fn casts(sheet: &mut Sheet) {
+fn casts(sheet: &mut Sheet<'_>) {
     for (i, cast) in function::all_casts().iter().enumerate() {
         let (function, method) = match cast.method {
             CastMethod::Function(function) => (function.oid, "f"),
@@ -351,7 +364,7 @@ fn casts(sheet: &mut Sheet) {
     }
 }
 
-fn opclasses(sheet: &mut Sheet) {
+fn opclasses(sheet: &mut Sheet<'_>) {
     for class in operator_classes() {
         sheet.add(&[
             ("oid", Datum::Oid(class.oid)),
@@ -367,7 +380,7 @@ fn opclasses(sheet: &mut Sheet) {
     }
 }
 
-fn opfamilies(sheet: &mut Sheet) {
+fn opfamilies(sheet: &mut Sheet<'_>) {
     let mut seen = Vec::new();
     for class in operator_classes().filter(|class| class.default) {
         if !seen.contains(&class.family) {
@@ -383,7 +396,7 @@ fn opfamilies(sheet: &mut Sheet) {
     }
 }
 
-fn access_methods(sheet: &mut Sheet) {
+fn access_methods(sheet: &mut Sheet<'_>) {
     for (oid, name, kind) in [
         (2, "heap", "t"),
         (403, "btree", "i"),
@@ -397,7 +410,7 @@ fn access_methods(sheet: &mut Sheet) {
     }
 }
 
-fn languages(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn languages(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for language in LANGUAGES {
         let is_plpgsql = language.oid == PLPGSQL;
         let of_plpgsql = |at: usize| Datum::Oid(if is_plpgsql { PLPGSQL_FUNCTIONS[at] } else { Oid(0) });
@@ -415,7 +428,7 @@ fn languages(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn collations(sheet: &mut Sheet) {
+fn collations(sheet: &mut Sheet<'_>) {
     for (oid, name, provider) in
         [(DEFAULT_COLLATION, "default", "d"), (Oid(950), "C", "c"), (Oid(951), "POSIX", "c")]
     {
@@ -433,13 +446,13 @@ fn collations(sheet: &mut Sheet) {
     }
 }
 
-fn tablespaces(sheet: &mut Sheet) {
+fn tablespaces(sheet: &mut Sheet<'_>) {
     for (oid, name) in [(PG_DEFAULT, "pg_default"), (Oid(1664), "pg_global")] {
         sheet.add(&[("oid", Datum::Oid(oid)), ("spcname", text(name)), ("spcowner", Datum::Oid(SUPERUSER))]);
     }
 }
 
-fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn databases(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     // As they lie after initdb: the templates are changed, and so written again, when the others are there.
     let place = |oid: Oid| match oid.0 {
         1 => 1,
@@ -468,7 +481,7 @@ fn databases(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// Comments on what all databases share.
-fn shared_comments(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn shared_comments(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let catalog = source.catalog();
     for comments in catalog.shared_comments_all() {
         let class = if catalog.database(comments.object).is_some() { PG_DATABASE } else { PG_AUTHID };

@@ -10,7 +10,7 @@ use crate::function::lookup_set_functions;
 use crate::types::Oid;
 
 /// Fills the relation if it is one of this file's.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "pg_extension" => extensions(source, sheet),
         "pg_available_extensions" => available(source, sheet),
@@ -28,7 +28,7 @@ fn schema_oid(source: &dyn SystemSource, schema: &str) -> Datum {
     Datum::Oid(source.catalog().schema(schema).map_or(Oid(0), |schema| schema.oid))
 }
 
-fn extensions(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn extensions(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let catalog = source.catalog();
     for extension in EXTENSIONS {
         let Some(schema) = catalog.extension_schema(extension) else { continue };
@@ -80,7 +80,7 @@ pub(super) fn extension_versions() -> Vec<Datum> {
     EXTENSIONS.iter().map(row).collect()
 }
 
-fn available(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn available(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for extension in EXTENSIONS {
         let installed = source.catalog().extension_schema(extension).is_some();
         sheet.add(&[
@@ -92,7 +92,7 @@ fn available(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn versions(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn versions(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for extension in EXTENSIONS {
         let installed = source.catalog().extension_schema(extension).is_some();
         let built_in = extension.is_built_in();

@@ -1,13 +1,17 @@
 //! Columns of the system relations, and rows built by column name.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
 use crate::catalog::large_object::STORED;
-use crate::catalog::{Column, Table, TableKind};
+use crate::catalog::selection::Asked;
+use crate::catalog::{Column, Comments, RoutineRef, SequenceRef, Table, TableKind, TableRef, UserTypeRef};
 use crate::datum::Datum;
 use crate::types::{Oid, Type};
+
+use super::sought::Sought;
+use super::source::SystemSource;
 
 /// One system relation.
 pub(super) struct Shape {
@@ -81,24 +85,73 @@ pub fn tables() -> Vec<Table> {
 }
 
 /// Rows of one relation while they are made.
-pub(super) struct Sheet {
+pub(super) struct Sheet<'s> {
     shape: &'static Shape,
     blank: Vec<Datum>,
     rows: Vec<Vec<Datum>>,
+    sought: &'s Sought,
+    asked: Option<Vec<Asked<'s>>>,
 }
 
-impl Sheet {
-    pub fn new(shape: &'static Shape) -> Sheet {
+/// The objects that rows are made of: all of a kind, or those that could be meant.
+macro_rules! objects {
+    ($($(#[$about:meta])* $name:ident -> $object:ty = $all:ident or $asked:ident;)*) => {
+        $($(#[$about])*
+        pub fn $name<'c>(&self, source: &'c dyn SystemSource) -> Box<dyn Iterator<Item = &'c $object> + 'c> {
+            match &self.asked {
+                None => Box::new(source.catalog().$all()),
+                Some(asked) => Box::new(source.catalog().$asked(asked).into_iter()),
+            }
+        })*
+    };
+}
+
+impl<'s> Sheet<'s> {
+    objects! {
+        /// Tables and views, those of the system among them.
+        tables -> TableRef = tables or tables_asked;
+        /// What stands for composite types.
+        composites -> TableRef = composites or composites_asked;
+        sequences -> SequenceRef = sequences or sequences_asked;
+        user_types -> UserTypeRef = user_types or types_asked;
+        routines -> RoutineRef = routines_all or routines_asked;
+        comments -> Arc<Comments> = comments_all or comments_asked;
+    }
+
+    /// An empty one for the rows that somebody wants.
+    pub fn new(shape: &'static Shape, sought: &'s Sought, source: &dyn SystemSource) -> Sheet<'s> {
+        let place = |name: &str| shape.by_name.get(name).copied();
+        let asked = sought.asked(shape.name, place, source.catalog());
         let blank = shape
             .columns
             .iter()
             .map(|column| if column.not_null { zero(column.ty) } else { Datum::Null })
             .collect();
-        Sheet { shape, blank, rows: Vec::new() }
+        Sheet { shape, blank, rows: Vec::new(), sought, asked }
+    }
+
+    /// Whether a row may be wanted in which a column has this value.
+    pub fn wants(&self, column: &str, value: &Datum) -> bool {
+        self.sought.is_everything()
+            || self.shape.by_name.get(column).is_none_or(|place| self.sought.allows(*place, value))
+    }
+
+    /// Whether rows are wanted that belong to no object of their own.
+    pub fn wants_all(&self) -> bool {
+        self.asked.is_none()
     }
 
     /// Adds a row: the columns named, NULL or zero in the others.
     pub fn add(&mut self, cells: &[(&str, Datum)]) {
+        // The last cell of a column counts.
+        let said = |place: usize, name: &str| {
+            !cells[place + 1..].iter().any(|(later, _)| *later == name) && !self.wants(name, &cells[place].1)
+        };
+        if !self.sought.is_everything()
+            && cells.iter().enumerate().any(|(place, (name, _))| said(place, name))
+        {
+            return;
+        }
         let mut row = self.blank.clone();
         for (name, value) in cells {
             debug_assert!(self.shape.by_name.contains_key(name), "{} has no column {name}", self.shape.name);

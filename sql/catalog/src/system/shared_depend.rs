@@ -32,21 +32,30 @@ fn class_of(user: RoleUser) -> Oid {
     }
 }
 
+fn cells(database: Oid, known: &RoleDependency) -> [(&'static str, Datum); 7] {
+    [
+        ("dbid", Datum::Oid(database)),
+        ("classid", Datum::Oid(class_of(known.user))),
+        ("objid", Datum::Oid(known.object)),
+        ("objsubid", Datum::Int4(i32::from(known.column))),
+        ("refclassid", Datum::Oid(PG_AUTHID)),
+        ("refobjid", Datum::Oid(known.role)),
+        ("deptype", text(known.tie.letter().to_string())),
+    ]
+}
+
+/// A row of pg_shdepend about an object of a database.
+pub fn shared_dependency(database: Oid, known: &RoleDependency) -> Vec<Datum> {
+    cells(database, known).map(|(_, value)| value).into()
+}
+
 /// Fills the relation if it is pg_shdepend.
-pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(super) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     if name != "pg_shdepend" {
         return false;
     }
     let mut add = |database: Oid, known: &RoleDependency| {
-        sheet.add(&[
-            ("dbid", Datum::Oid(database)),
-            ("classid", Datum::Oid(class_of(known.user))),
-            ("objid", Datum::Oid(known.object)),
-            ("objsubid", Datum::Int4(i32::from(known.column))),
-            ("refclassid", Datum::Oid(PG_AUTHID)),
-            ("refobjid", Datum::Oid(known.role)),
-            ("deptype", text(known.tie.letter().to_string())),
-        ]);
+        sheet.add(&cells(database, known));
     };
     let own = source.catalog();
     for known in own.role_dependencies() {

@@ -56,6 +56,7 @@ pub use intrinsic::Operation as FloatOperation;
 pub use intrinsic::{AdvisoryLock, Aggregate, Comparison, Intrinsic, LargeObjectCall, Operands};
 pub use intrinsic::{Arithmetic, IntegerWidth};
 pub use number::float::apply as float_arithmetic;
+pub use pattern_match::exact_pattern;
 pub use text::string::{
     char_count as text_length, chr as text_chr, left as text_left, position as text_position,
     right as text_right, substring as text_substring,

@@ -5,7 +5,7 @@
 use super::{AclItem, ObjectClass};
 use crate::catalog::names::is_temporary_schema;
 use crate::catalog::routine::language_object::language_numbered;
-use crate::catalog::{Catalog, FIRST_OID};
+use crate::catalog::{Catalog, FIRST_OID, LargeObject};
 use crate::types::Oid;
 
 /// What an object has to do with a role.
@@ -53,6 +53,16 @@ impl RoleDependency {
     /// Whether it is about what all databases share.
     pub fn is_shared(&self) -> bool {
         matches!(self.user, RoleUser::Object(ObjectClass::Database | ObjectClass::Parameter))
+    }
+
+    /// What a large object needs roles for, which no catalog knows.
+    pub fn of_large_object(object: Oid, row: &LargeObject) -> Vec<RoleDependency> {
+        let user = RoleUser::Object(ObjectClass::LargeObject);
+        let of = |role, tie| RoleDependency { role, tie, user, object, column: 0 };
+        let granted = named_in(row.acl.as_deref().unwrap_or_default(), row.owner);
+        let granted = granted.into_iter().map(|role| of(role, RoleTie::Granted));
+        let all = std::iter::once(of(row.owner, RoleTie::Owner)).chain(granted);
+        all.filter(|known| known.role.0 >= FIRST_OID).collect()
     }
 }
 

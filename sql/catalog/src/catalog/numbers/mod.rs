@@ -243,10 +243,13 @@ impl ObjectNumbers {
     }
 
     /// Takes an oid that is the caller's to give, of a space that only its own catalog fills (labels of enums),
-    /// so that nobody draws it. `false` if somebody may yet commit it.
-    pub fn claim(&self, oid: u32, drawn: &DrawnOids) -> bool {
+    /// so that nobody draws it. `false` if somebody else may yet commit it: what was drawn along with one of
+    /// `beside`, which the caller has, is the caller's.
+    pub fn claim(&self, oid: u32, beside: [u32; 2], drawn: &DrawnOids) -> bool {
         let mut oids = locked(&self.oids);
-        if oids.in_flight().iter().any(|range| range.contains(&oid)) {
+        let is_others =
+            |range: &Range<u32>| range.contains(&oid) && !beside.iter().any(|known| range.contains(known));
+        if oids.in_flight().iter().any(is_others) {
             return false;
         }
         if oid >= oids.next {
@@ -398,7 +401,8 @@ mod tests {
         assert_eq!(numbers.draw(Numbered::Oid, 1), Some(FIRST_OID));
         assert_eq!(numbers.draw(Numbered::Oid, 1_000), Some(behind + 11));
         assert_eq!(numbers.draw_oids(Some(&drawn), NUMBERS_END - 5, 10), None);
-        assert!(!numbers.claim(behind + 3, &DrawnOids::default()) && numbers.claim(behind, &drawn));
+        let claim = |oid, beside| numbers.claim(oid, [beside, 0], &DrawnOids::default());
+        assert!(!claim(behind + 3, behind) && claim(behind + 3, behind + 5) && claim(behind, 0));
     }
 
     #[test]

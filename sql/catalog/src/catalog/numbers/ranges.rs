@@ -22,6 +22,7 @@ impl Ranges {
         Ranges(ranges.into_iter().collect())
     }
 
+    /// Adds the numbers of a range, those among them that are here already too.
     pub fn insert(&mut self, range: Range<u32>) {
         if range.is_empty() {
             return;
@@ -38,10 +39,12 @@ impl Ranges {
         self.0.insert(start, behind);
     }
 
+    /// Whether a number is here.
     pub fn contains(&self, number: u32) -> bool {
         self.0.range(..=number).next_back().is_some_and(|(_, behind)| *behind > number)
     }
 
+    /// Takes a number out.
     pub fn remove(&mut self, number: u32) {
         let Some((&start, &behind)) = self.0.range(..=number).next_back() else { return };
         if behind <= number {
@@ -74,6 +77,7 @@ impl Ranges {
         first
     }
 
+    /// In their order.
     pub fn iter(&self) -> impl Iterator<Item = Range<u32>> {
         self.0.iter().map(|(start, behind)| *start..*behind)
     }

@@ -78,9 +78,8 @@ impl Authority<'_> {
 impl Catalog {
     /// The table of a policy, and the policy's place in it.
     pub fn policy_by_oid(&self, oid: Oid) -> Option<(TableRef, usize)> {
-        self.tables().find_map(|table| {
-            let place = table.row_security.policies.iter().position(|policy| policy.oid == oid)?;
-            Some((table.clone(), place))
-        })
+        let table = self.table_of_part(oid)?;
+        let place = table.row_security.policies.iter().position(|policy| policy.oid == oid)?;
+        Some((table.clone(), place))
     }
 }

@@ -121,10 +121,9 @@ impl Table {
 impl Catalog {
     /// The table of a trigger, and the trigger's place in it.
     pub fn trigger_by_oid(&self, oid: Oid) -> Option<(TableRef, usize)> {
-        self.tables().find_map(|table| {
-            let place = table.triggers.iter().position(|trigger| trigger.oid == oid)?;
-            Some((table.clone(), place))
-        })
+        let table = self.table_of_part(oid)?;
+        let place = table.triggers.iter().position(|trigger| trigger.oid == oid)?;
+        Some((table.clone(), place))
     }
 
     /// The function of a trigger.

@@ -212,81 +212,72 @@ fn check_definition(check: &Check, shown: Option<String>, pretty: bool) -> Strin
 /// A constraint's definition: `PRIMARY KEY (id)`, `CHECK ((x > 0))`, `FOREIGN KEY …`.
 pub(super) fn constraint_definition(source: &dyn SystemSource, oid: Oid, pretty: bool) -> Option<String> {
     let (catalog, search_path) = (source.catalog(), source.search_path());
-    for ty in catalog.user_types() {
-        let Some(domain) = &ty.domain else { continue };
-        if let Some(check) = domain.checks.iter().find(|check| check.oid == oid) {
-            let kept = KeptExpression {
-                text: &check.condition,
-                subject: Subject::Value(domain.base),
-                target: None,
-                pretty,
-                is_shown: false,
-            };
-            return Some(check_definition(check, source.shown(&kept), pretty));
-        }
+    if let Some(domain) = catalog.type_of_part(oid).and_then(|ty| ty.domain.as_ref())
+        && let Some(check) = domain.checks.iter().find(|check| check.oid == oid)
+    {
+        let kept = KeptExpression {
+            text: &check.condition,
+            subject: Subject::Value(domain.base),
+            target: None,
+            pretty,
+            is_shown: false,
+        };
+        return Some(check_definition(check, source.shown(&kept), pretty));
     }
-    for table in catalog.tables() {
-        if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
-            return Some(format!(
-                "PRIMARY KEY ({}){}",
-                column_names(source.quoting(), table, &key.columns),
-                include_text(source.quoting(), table, &key.include)
-            ));
-        }
-        if let Some(index) = table.indexes.iter().find(|index| index.constraint_oid() == Some(oid)) {
-            let columns: Vec<u16> = index.columns.iter().map(|c| c.column).collect();
-            return Some(format!(
-                "UNIQUE {}({}){}",
-                if index.nulls_equal { "NULLS NOT DISTINCT " } else { "" },
-                column_names(source.quoting(), table, &columns),
-                include_text(source.quoting(), table, &index.include)
-            ));
-        }
-        if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
-            let kept = KeptExpression::over(table, &check.condition, pretty);
-            return Some(check_definition(check, source.shown(&kept), pretty));
-        }
-        if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
-            let target = catalog.table_by_oid(key.references)?;
-            let visible =
-                catalog.table(None, &target.name, search_path).is_some_and(|found| found.oid == target.oid);
-            let name = if visible {
-                source.quoting().name(&target.name)
-            } else {
-                source.quoting().qualified(&target.schema, &target.name)
-            };
-            let mut text = format!(
-                "FOREIGN KEY ({}) REFERENCES {name}({})",
-                column_names(source.quoting(), table, &key.columns),
-                column_names(source.quoting(), &target, &key.referenced_columns)
-            );
-            if key.match_full {
-                text.push_str(" MATCH FULL");
-            }
-            for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
-                if action != crate::ast::ReferentialAction::NoAction {
-                    text.push_str(&format!(" ON {event} {}", action.as_str()));
-                }
-            }
-            if !key.on_delete_columns.is_empty() {
-                text.push_str(&format!(
-                    " ({})",
-                    column_names(source.quoting(), table, &key.on_delete_columns)
-                ));
-            }
-            text.push_str(deferral(key.deferrable, key.initially_deferred));
-            if key.not_valid {
-                text.push_str(" NOT VALID");
-            }
-            return Some(text);
-        }
-        if let Some(timing) =
-            table.triggers.iter().find(|trigger| trigger.oid == oid).and_then(|trigger| trigger.constraint)
-        {
-            return Some(format!("TRIGGER{}", deferral(timing.deferrable, timing.initially_deferred)));
-        }
+    let table = catalog.table_of_part(oid)?;
+    if let Some(key) = table.primary_key.as_ref().filter(|key| key.constraint_oid() == oid) {
+        return Some(format!(
+            "PRIMARY KEY ({}){}",
+            column_names(source.quoting(), table, &key.columns),
+            include_text(source.quoting(), table, &key.include)
+        ));
     }
-    None
+    if let Some(index) = table.indexes.iter().find(|index| index.constraint_oid() == Some(oid)) {
+        let columns: Vec<u16> = index.columns.iter().map(|c| c.column).collect();
+        return Some(format!(
+            "UNIQUE {}({}){}",
+            if index.nulls_equal { "NULLS NOT DISTINCT " } else { "" },
+            column_names(source.quoting(), table, &columns),
+            include_text(source.quoting(), table, &index.include)
+        ));
+    }
+    if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
+        let kept = KeptExpression::over(table, &check.condition, pretty);
+        return Some(check_definition(check, source.shown(&kept), pretty));
+    }
+    if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
+        let target = catalog.table_by_oid(key.references)?;
+        let visible =
+            catalog.table(None, &target.name, search_path).is_some_and(|found| found.oid == target.oid);
+        let name = if visible {
+            source.quoting().name(&target.name)
+        } else {
+            source.quoting().qualified(&target.schema, &target.name)
+        };
+        let mut text = format!(
+            "FOREIGN KEY ({}) REFERENCES {name}({})",
+            column_names(source.quoting(), table, &key.columns),
+            column_names(source.quoting(), &target, &key.referenced_columns)
+        );
+        if key.match_full {
+            text.push_str(" MATCH FULL");
+        }
+        for (event, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
+            if action != crate::ast::ReferentialAction::NoAction {
+                text.push_str(&format!(" ON {event} {}", action.as_str()));
+            }
+        }
+        if !key.on_delete_columns.is_empty() {
+            text.push_str(&format!(" ({})", column_names(source.quoting(), table, &key.on_delete_columns)));
+        }
+        text.push_str(deferral(key.deferrable, key.initially_deferred));
+        if key.not_valid {
+            text.push_str(" NOT VALID");
+        }
+        return Some(text);
+    }
+    let timing = table.triggers.iter().find(|trigger| trigger.oid == oid)?.constraint?;
+    Some(format!("TRIGGER{}", deferral(timing.deferrable, timing.initially_deferred)))
 }
 
 fn deferral(deferrable: bool, initially_deferred: bool) -> &'static str {

@@ -40,14 +40,15 @@ pub(super) fn type_cells(source: &dyn SystemSource, ty: Type) -> Vec<(&'static s
 /// Schema and name of a type that somebody made, as pg_type has them.
 fn user_type_name(source: &dyn SystemSource, oid: Oid) -> Option<(String, String)> {
     let catalog = source.catalog();
-    let made = catalog.user_types().map(|ty| (ty.oid, ty.array_type(), &ty.schema, &ty.name));
-    let tables = catalog.tables().chain(catalog.composites());
-    let rows = tables.map(|table| (table.row_type(), table.row_array_type(), &table.schema, &table.name));
-    made.chain(rows).find_map(|(own, array, schema, name)| match oid {
-        oid if oid == own => Some((schema.clone(), name.clone())),
-        oid if oid == array => Some((schema.clone(), format!("_{name}"))),
-        _ => None,
-    })
+    let told = |schema: &String, name: &String, is_array: bool| {
+        (schema.clone(), if is_array { format!("_{name}") } else { name.clone() })
+    };
+    if let Some(ty) = catalog.user_type_of(oid) {
+        return Some(told(&ty.schema, &ty.name, oid == ty.array_type()));
+    }
+    let array_of = || catalog.table_of_row_type(Oid(oid.0.wrapping_sub(1)));
+    let table = catalog.table_of_row_type(oid).or_else(array_of)?;
+    Some(told(&table.schema, &table.name, oid == table.row_array_type()))
 }
 
 /// Lengths and precisions of a column's type.

@@ -14,7 +14,7 @@ use crate::system::shape::{Sheet, text};
 use crate::types::Oid;
 
 /// Fills the view if it is one of this file's.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "table_privileges" => table_privileges(source, sheet, To::Everybody),
         "role_table_grants" => table_privileges(source, sheet, To::Roles),
@@ -79,8 +79,8 @@ fn grants(
     found
 }
 
-fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
-    for table in source.catalog().tables() {
+fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet<'_>, to: To) {
+    for table in sheet.tables(source) {
         let acl = source.catalog().acl_of(table.oid, ObjectClass::Relation);
         let about = (source.catalog().owner(table.oid), ObjectClass::Relation.all(), to);
         for grant in grants(source, &acl, about) {
@@ -96,9 +96,9 @@ fn table_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
     }
 }
 
-fn column_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
+fn column_privileges(source: &dyn SystemSource, sheet: &mut Sheet<'_>, to: To) {
     let catalog = source.catalog();
-    for table in catalog.tables() {
+    for table in sheet.tables(source) {
         let about = (catalog.owner(table.oid), Privileges::OF_COLUMNS, to);
         let of_table = catalog.acl_of(table.oid, ObjectClass::Relation);
         for (place, column) in table.columns.iter().enumerate() {
@@ -126,7 +126,7 @@ fn column_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
     }
 }
 
-fn routine_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
+fn routine_privileges(source: &dyn SystemSource, sheet: &mut Sheet<'_>, to: To) {
     let catalog = source.catalog();
     for routine in catalog.routines_all() {
         let acl = catalog.acl_of(routine.oid, ObjectClass::Routine);
@@ -146,7 +146,7 @@ fn routine_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
 }
 
 /// Of collations, domains and sequences.
-fn usage_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
+fn usage_privileges(source: &dyn SystemSource, sheet: &mut Sheet<'_>, to: To) {
     let catalog = source.catalog();
     let object = |schema: &str, name: &str, kind: &str| {
         vec![
@@ -188,7 +188,7 @@ fn usage_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
 }
 
 /// Of composite types, those of tables' rows among them.
-fn type_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
+fn type_privileges(source: &dyn SystemSource, sheet: &mut Sheet<'_>, to: To) {
     let catalog = source.catalog();
     let mut add = |schema: &str, name: &str, owner: Oid, acl: &[AclItem]| {
         for grant in grants(source, acl, (owner, Privileges::USAGE, to)) {
@@ -214,7 +214,7 @@ fn type_privileges(source: &dyn SystemSource, sheet: &mut Sheet, to: To) {
 }
 
 /// The roles that those in force may grant.
-fn administrable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn administrable_roles(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let rights = rights(source);
     for member in source.catalog().roles().filter(|member| rights.acts_as(member.oid)) {
         for membership in member.member_of.iter().filter(|membership| membership.admin) {
@@ -228,7 +228,7 @@ fn administrable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// information_schema.user_defined_types: what CREATE TYPE … AS made.
-pub(super) fn user_defined_types(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn user_defined_types(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for composite in source.catalog().composites().filter(|composite| sight.user_type(composite.row_type())) {
         sheet.add(&[

@@ -11,7 +11,7 @@ use crate::system::shape::{Sheet, text};
 use crate::type_table::{element_of, is_vector};
 use crate::types::{Oid, Type};
 
-pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for ty in source.catalog().user_types().filter(|ty| sight.user_type(ty.oid)) {
         let Some(domain) = &ty.domain else { continue };
@@ -34,7 +34,7 @@ pub(super) fn domains(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(in crate::system) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for ty in source.catalog().user_types().filter(|ty| sight.user_type(ty.oid)) {
         let Some(domain) = &ty.domain else { continue };
@@ -55,7 +55,7 @@ pub(in crate::system) fn domain_constraints(source: &dyn SystemSource, sheet: &m
     }
 }
 
-pub(super) fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for table in source.catalog().tables() {
         for column in &table.columns {
@@ -75,7 +75,7 @@ pub(super) fn column_domain_usage(source: &dyn SystemSource, sheet: &mut Sheet) 
 }
 
 /// The checks of domains, among information_schema.check_constraints.
-pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for ty in source.catalog().user_types().filter(|ty| sight.owns(ty.oid)) {
         for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
@@ -91,7 +91,7 @@ pub(super) fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(in crate::system) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for table in source.catalog().composites().filter(|table| sight.user_type(table.row_type())) {
         for (i, column) in table.columns.iter().enumerate() {
@@ -120,9 +120,10 @@ pub(in crate::system) fn attributes(source: &dyn SystemSource, sheet: &mut Sheet
 }
 
 /// What arrays are made of, by whatever is of their types.
-pub(super) fn element_types(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(super) fn element_types(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     let catalog = source.catalog();
+    let tables = visible(source, sheet);
     let mut add = |(schema, name): (&str, &str), kind: &str, number: usize, ty: Type| {
         let Some(element) = element_in(source, ty.oid) else { return };
         let mut cells = vec![
@@ -136,7 +137,7 @@ pub(super) fn element_types(source: &dyn SystemSource, sheet: &mut Sheet) {
         cells.extend(type_cells(source, Type::of(element)));
         sheet.add(&cells);
     };
-    for table in visible(source) {
+    for table in tables {
         let every = sight.every_column(table);
         let shown = table.columns.iter().enumerate().filter(|(i, _)| every || sight.column(table, *i));
         for (i, column) in shown {

@@ -16,7 +16,7 @@ use crate::type_table::{BuiltIn, TypeNames};
 use crate::types::Oid;
 
 /// Fills the view.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     match name {
         "tables" => tables(source, sheet),
         "columns" => columns(source, sheet),
@@ -83,8 +83,8 @@ fn table_type(table: &Table) -> &'static str {
     }
 }
 
-fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in visible(source) {
+fn tables(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in visible(source, sheet) {
         sheet.add(&[
             ("table_catalog", text(source.database())),
             ("table_schema", text(&table.schema)),
@@ -99,9 +99,9 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn columns(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in visible(source) {
+    for table in visible(source, sheet) {
         let every = sight.every_column(table);
         let changeable = is_view(table).then(|| source.changeable(table));
         let is_updatable = |place: usize| match &changeable {
@@ -111,7 +111,8 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
         for (i, column) in table.columns.iter().enumerate().filter(|(i, _)| every || sight.column(table, *i))
         {
             let own = |sequence: &&SequenceRef| sequence.owned_by == Some((table.oid, i as u16));
-            let sequence = column.identity.and_then(|_| source.catalog().sequences().find(own));
+            let owned = |_| source.catalog().sequences_owned_by(table.oid).find(own);
+            let sequence = column.identity.and_then(owned);
             let mut cells = vec![
                 ("table_catalog", text(source.database())),
                 ("table_schema", text(&table.schema)),
@@ -163,7 +164,7 @@ fn columns(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn schemata(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn schemata(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
     for schema in source.catalog().schemas().filter(|schema| sight.schema(schema.oid)) {
         sheet.add(&[
@@ -194,11 +195,14 @@ fn not_null_name(source: &dyn SystemSource, table: &Table, column: usize) -> Str
     format!("{schema}_{}_{}_not_null", table.oid, column + 1)
 }
 
-fn stored(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
-    source.catalog().tables().filter(|table| table.kind == TableKind::Table)
+fn stored<'c>(
+    source: &'c dyn SystemSource,
+    sheet: &Sheet<'_>,
+) -> impl Iterator<Item = &'c TableRef> + use<'c> {
+    sheet.tables(source).filter(|table| table.kind == TableKind::Table)
 }
 
-fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let rights = rights(source);
     for member in source.catalog().roles().filter(|member| rights.acts_as(member.oid)) {
         for membership in &member.member_of {
@@ -211,9 +215,9 @@ fn applicable_roles(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in stored(source).filter(|table| sight.beyond_reading(table)) {
+    for table in stored(source, sheet).filter(|table| sight.beyond_reading(table)) {
         let distinct = |name: &str, kind: &str| {
             let key = table.indexes.iter().find(|index| kind == "UNIQUE" && index.name == name);
             key.map_or(Datum::Null, |key| yes_no(!key.nulls_equal))
@@ -248,9 +252,9 @@ fn table_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn key_column_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn key_column_usage(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in visible(source).filter(|table| table.kind == TableKind::Table) {
+    for table in visible(source, sheet).filter(|table| table.kind == TableKind::Table) {
         each_constraint(table, &mut |name, kind, columns| {
             for (i, place) in columns.iter().enumerate() {
                 let Some(column) = table.columns.get(usize::from(*place)) else { continue };
@@ -275,8 +279,9 @@ fn key_column_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// What a constraint uses: for foreign keys the table they point to.
-fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: bool) {
+fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet<'_>, with_columns: bool) {
     let sight = Sight::of(source);
+    let tables = stored(source, sheet);
     let mut add = |table: &Table, used: &Table, name: &str, columns: &[u16]| {
         // Of the owner of what is used.
         if !sight.owns(used.oid) {
@@ -300,7 +305,7 @@ fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: 
             sheet.add(&cells);
         }
     };
-    for table in stored(source) {
+    for table in tables {
         for index in indexes(table).filter(|index| index.constraint.is_some()) {
             let columns: Vec<u16> = index.columns.iter().map(|(c, ..)| *c).collect();
             add(table, table, index.name, &columns);
@@ -316,9 +321,9 @@ fn constraint_usage(source: &dyn SystemSource, sheet: &mut Sheet, with_columns: 
     }
 }
 
-fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in stored(source).filter(|table| sight.beyond_reading(table)) {
+    for table in stored(source, sheet).filter(|table| sight.beyond_reading(table)) {
         for key in &table.foreign_keys {
             let Some(target) = source.catalog().table_by_oid(key.references) else { continue };
             let unique = indexes(&target)
@@ -342,9 +347,9 @@ fn referential_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in stored(source).filter(|table| sight.owns(table.oid)) {
+    for table in stored(source, sheet).filter(|table| sight.owns(table.oid)) {
         let mut add = |name: String, clause: String| {
             sheet.add(&[
                 ("constraint_catalog", text(source.database())),
@@ -366,9 +371,9 @@ fn check_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
 }
 
 /// The tables that views read, as far as they belong to a role in force.
-fn view_table_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn view_table_usage(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let catalog = source.catalog();
-    for table in catalog.tables() {
+    for table in sheet.tables(source) {
         let Some(view) = table.view.as_ref().filter(|_| is_view(table)) else { continue };
         let mut read: Vec<Oid> = view.references.iter().map(|reference| reference.relation).collect();
         read.sort_unstable();
@@ -389,9 +394,9 @@ fn view_table_usage(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn routines(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for routine in source.catalog().routines_all().filter(|routine| sight.routine(routine.oid)) {
+    for routine in sheet.routines(source).filter(|routine| sight.routine(routine.oid)) {
         let specific = format!("{}_{}", routine.name, routine.oid);
         let mut cells = vec![
             ("specific_catalog", text(source.database())),
@@ -444,9 +449,9 @@ fn routines(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn parameters(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for routine in source.catalog().routines_all().filter(|routine| sight.routine(routine.oid)) {
+    for routine in sheet.routines(source).filter(|routine| sight.routine(routine.oid)) {
         let owns = sight.owns(routine.oid);
         for (i, arg) in routine.args.iter().enumerate() {
             let mode = match arg.mode {
@@ -475,11 +480,11 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn sequences(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     // Sequences behind identity columns are the column's own affair.
     let sight = Sight::of(source);
     let seen = |sequence: &&SequenceRef| !is_identity(source, sequence) && sight.sequence(sequence.oid);
-    for sequence in source.catalog().sequences().filter(seen) {
+    for sequence in sheet.sequences(source).filter(seen) {
         let bits = match sequence.ty.oid {
             Oid::INT2 => 16,
             Oid::INT4 => 32,
@@ -502,9 +507,9 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn views(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in visible(source).filter(|table| is_view(table)) {
+    for table in visible(source, sheet).filter(|table| is_view(table)) {
         let changeable = source.changeable(table);
         let instead = |event| yes_no(table.has_instead_of(event));
         sheet.add(&[

@@ -2,12 +2,16 @@
 
 use crate::catalog::{Authority, ObjectClass, Privileges, Table, TableRef};
 use crate::system::SystemSource;
+use crate::system::shape::Sheet;
 use crate::types::Oid;
 
 /// The tables and views that the role in force may do something with.
-pub(in crate::system) fn visible(source: &dyn SystemSource) -> impl Iterator<Item = &TableRef> {
+pub(in crate::system) fn visible<'c>(
+    source: &'c dyn SystemSource,
+    sheet: &Sheet<'_>,
+) -> impl Iterator<Item = &'c TableRef> + use<'c> {
     let sight = Sight::of(source);
-    source.catalog().tables().filter(move |table| sight.table(table))
+    sheet.tables(source).filter(move |table| sight.table(table))
 }
 
 /// What the role in force finds in the views.

@@ -9,7 +9,7 @@ use crate::system::relation::index_view::schema_oid;
 use crate::system::shape::{Sheet, text};
 use crate::types::Oid;
 
-pub(in crate::system) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn classes(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for class in source.catalog().operator_classes() {
         sheet.add(&[
             ("oid", Datum::Oid(class.oid)),
@@ -25,7 +25,7 @@ pub(in crate::system) fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-pub(in crate::system) fn families(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn families(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let mut add = |oid: Oid, (method, name, schema): (&str, &str, &str)| {
         sheet.add(&[
             ("oid", Datum::Oid(oid)),
@@ -50,7 +50,7 @@ pub(in crate::system) fn member_oid(owner: Oid, place: usize) -> Oid {
     Oid(0x2000_0000 | (number & 0x1fff_ffff))
 }
 
-pub(in crate::system) fn operators(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn operators(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let mut add = |owner: Oid, family: Oid, method: &str, operators: &[ClassOperator]| {
         for (place, of) in operators.iter().enumerate() {
             sheet.add(&[
@@ -74,7 +74,7 @@ pub(in crate::system) fn operators(source: &dyn SystemSource, sheet: &mut Sheet)
     }
 }
 
-pub(in crate::system) fn functions(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn functions(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let mut add = |owner: Oid, family: Oid, functions: &[ClassFunction]| {
         for (place, of) in functions.iter().enumerate() {
             sheet.add(&[

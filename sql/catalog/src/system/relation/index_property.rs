@@ -87,12 +87,11 @@ fn with_index(
     oid: Oid,
     look: impl Fn(&IndexView<'_>, &Method) -> Option<bool>,
 ) -> Datum {
-    for table in source.catalog().tables() {
-        if let Some(index) = indexes(table).find(|index| index.oid == oid) {
-            return answer(method(index.method).and_then(|method| look(&index, method)));
-        }
+    let table = source.catalog().table_of_part(oid);
+    match table.and_then(|table| indexes(table).find(|index| index.oid == oid)) {
+        Some(index) => answer(method(index.method).and_then(|method| look(&index, method))),
+        None => Datum::Null,
     }
-    Datum::Null
 }
 
 /// `pg_index_has_property(index, property)`.

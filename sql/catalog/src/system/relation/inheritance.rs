@@ -12,7 +12,7 @@ use crate::type_table::type_info;
 use crate::types::Oid;
 
 /// Fills the relation if it is one of this file's.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "pg_inherits" => inherits(source, sheet),
         "pg_partitioned_table" => partitioned(source, sheet),
@@ -21,7 +21,8 @@ pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut
     true
 }
 
-fn inherits(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn inherits(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    let tables = sheet.tables(source);
     let mut add = |relation: Oid, parent: Oid, place: usize| {
         sheet.add(&[
             ("inhrelid", Datum::Oid(relation)),
@@ -30,7 +31,7 @@ fn inherits(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("inhdetachpending", Datum::Bool(false)),
         ]);
     };
-    for table in source.catalog().tables() {
+    for table in tables {
         for (place, parent) in table.inherits.iter().enumerate() {
             add(table.oid, *parent, place);
         }
@@ -42,8 +43,8 @@ fn inherits(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn partitioned(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+fn partitioned(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source) {
         let Some(key) = &table.partitioned_by else { continue };
         let numbers = key.parts.iter().map(|part| match part {
             PartitionKeyPart::Column(column) => Datum::Int2(*column as i16 + 1),

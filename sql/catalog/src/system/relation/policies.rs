@@ -9,7 +9,7 @@ use crate::system::shape::{Sheet, array, text};
 use crate::types::Oid;
 
 /// Fills pg_policy and pg_policies.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "pg_policy" => policies(source, sheet),
         "pg_policies" => policy_view(source, sheet),
@@ -18,8 +18,11 @@ pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut
     true
 }
 
-fn each(source: &dyn SystemSource) -> impl Iterator<Item = (&TableRef, &Policy)> {
-    let tables = source.catalog().tables();
+fn each<'c>(
+    source: &'c dyn SystemSource,
+    sheet: &Sheet<'_>,
+) -> impl Iterator<Item = (&'c TableRef, &'c Policy)> + use<'c> {
+    let tables = sheet.tables(source);
     tables.flat_map(|table| table.row_security.policies.iter().map(move |policy| (table, policy)))
 }
 
@@ -43,8 +46,8 @@ fn as_written(source: &dyn SystemSource, query: &View) -> String {
     }
 }
 
-fn policies(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for (table, policy) in each(source) {
+fn policies(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for (table, policy) in each(source, sheet) {
         sheet.add(&[
             ("oid", Datum::Oid(policy.oid)),
             ("polname", text(&policy.name)),
@@ -58,8 +61,8 @@ fn policies(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn policy_view(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for (table, policy) in each(source) {
+fn policy_view(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for (table, policy) in each(source, sheet) {
         let mut roles: Vec<String> = match policy.roles[..] {
             [EVERYBODY] => vec!["public".to_owned()],
             _ => {

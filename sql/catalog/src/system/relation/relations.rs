@@ -30,7 +30,7 @@ const HEAP: Oid = Oid(2);
 pub(in crate::system) const DEFAULT_COLLATION: Oid = Oid(100);
 
 /// Fills the relation if it is one of this file's.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "pg_class" => classes(source, sheet),
         "pg_attribute" => attributes(source, sheet),
@@ -77,21 +77,20 @@ fn view_options(table: &Table) -> Datum {
     if options.is_empty() { Datum::Null } else { array(Oid::TEXT, options) }
 }
 
-fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
-    // Both ends of a foreign key: PostgreSQL enforces it with triggers there, and psql looks for
-    // foreign keys only where it sees them.
-    let referencing: rustc_hash::FxHashSet<Oid> = source
-        .catalog()
-        .tables()
-        .flat_map(|table| table.foreign_keys.iter().map(move |key| (table.oid, key.references)))
-        .flat_map(|(own, referenced)| {
-            // What points at a partitioned table points at its partitions.
-            let partitioned = source.catalog().table_in_place(referenced).is_some_and(Table::is_partitioned);
-            let below = if partitioned { source.catalog().descendants(referenced) } else { Vec::new() };
-            [own, referenced].into_iter().chain(below.into_iter().map(|table| table.oid))
-        })
-        .collect();
-    for table in source.catalog().tables().chain(source.catalog().composites()) {
+/// pg_class.relhastriggers: its own, and both ends of a foreign key. PostgreSQL enforces those with triggers
+/// there, and psql looks for foreign keys only where it sees them.
+fn has_triggers(source: &dyn SystemSource, table: &Table) -> bool {
+    let catalog = source.catalog();
+    // What points at a partitioned table points at its partitions.
+    let parent = |table: &Table| catalog.table_in_place(table.partition_of()?);
+    let trees = std::iter::successors(Some(table), |table| parent(table));
+    !table.triggers.is_empty()
+        || !table.foreign_keys.is_empty()
+        || trees.into_iter().any(|table| catalog.is_referenced(table.oid))
+}
+
+fn classes(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source).chain(sheet.composites(source)) {
         let kind = kind_of(table);
         let composite = table.kind == TableKind::Composite;
         let owned = if composite { table.row_type() } else { table.oid };
@@ -123,7 +122,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("relnatts", Datum::Int2(table.columns.len() as i16)),
             ("relchecks", Datum::Int2(table.checks.len() as i16)),
             ("relhasrules", Datum::Bool(kind == b'v')),
-            ("relhastriggers", Datum::Bool(referencing.contains(&table.oid) || !table.triggers.is_empty())),
+            ("relhastriggers", Datum::Bool(has_triggers(source, table))),
             ("relrowsecurity", Datum::Bool(table.row_security.enabled)),
             ("relforcerowsecurity", Datum::Bool(table.row_security.forced)),
             ("relispopulated", Datum::Bool(true)),
@@ -155,7 +154,7 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet) {
             ]);
         }
     }
-    for sequence in source.catalog().sequences() {
+    for sequence in sheet.sequences(source) {
         sheet.add(&[
             ("oid", Datum::Oid(sequence.oid)),
             ("relname", text(&sequence.name)),
@@ -179,8 +178,8 @@ fn parents_with(source: &dyn SystemSource, table: &Table, has: &dyn Fn(&Table) -
     parents.filter(|parent| has(parent)).count() as i32
 }
 
-fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables().chain(source.catalog().composites()) {
+fn attributes(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source).chain(sheet.composites(source)) {
         for (i, column) in table.columns.iter().enumerate() {
             let mut cells = attribute(table.oid, &column.name, column.ty, i + 1);
             if let Some(domain) = column.domain {
@@ -221,7 +220,7 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
             }
         }
     }
-    for sequence in source.catalog().sequences() {
+    for sequence in sheet.sequences(source) {
         for (i, (name, ty)) in
             [("last_value", Type::INT8), ("log_cnt", Type::INT8), ("is_called", Type::BOOL)]
                 .into_iter()
@@ -234,8 +233,8 @@ fn attributes(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn defaults(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+fn defaults(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source) {
         for (i, column) in table.columns.iter().enumerate().filter(|(_, c)| c.identity.is_none()) {
             if let Some(generated) = &column.generated {
                 sheet.add(&[
@@ -296,8 +295,8 @@ fn key_class(source: &dyn SystemSource, index: &IndexView<'_>, place: usize, ty:
     class_named(name).or_else(|| Some(defined()?.oid)).unwrap_or_else(|| operator_class(ty))
 }
 
-fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+fn index_rows(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source) {
         for index in indexes(table) {
             let types: Vec<Oid> =
                 (0..index.columns.len()).filter_map(|place| Some(index.part(place)?.1.oid)).collect();
@@ -349,7 +348,7 @@ fn numbers(columns: &[u16]) -> Datum {
     array(Oid::INT2, columns.iter().map(|c| attribute_number(*c)).collect())
 }
 
-fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     domain_constraints(source, sheet);
     let of_parent = |parent: Oid| {
         [
@@ -358,7 +357,7 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("coninhcount", Datum::Int4(1)),
         ]
     };
-    for table in source.catalog().tables() {
+    for table in sheet.tables(source) {
         // Of a partitioned table, or one of its partitions.
         let in_tree = table.is_partitioned() || table.bound.is_some();
         let common = |oid: Oid, name: &str, kind: &str| {
@@ -431,8 +430,8 @@ fn constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for ty in source.catalog().user_types() {
+fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for ty in sheet.user_types(source) {
         for check in ty.domain.iter().flat_map(|domain| &domain.checks) {
             sheet.add(&[
                 ("oid", Datum::Oid(check.oid)),
@@ -451,8 +450,8 @@ fn domain_constraints(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for sequence in source.catalog().sequences() {
+fn sequences(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for sequence in sheet.sequences(source) {
         sheet.add(&[
             ("seqrelid", Datum::Oid(sequence.oid)),
             ("seqtypid", Datum::Oid(sequence.ty.oid)),
@@ -466,8 +465,8 @@ fn sequences(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn sequence_view(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for sequence in source.catalog().sequences() {
+fn sequence_view(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for sequence in sheet.sequences(source) {
         sheet.add(&[
             ("schemaname", text(&sequence.schema)),
             ("sequencename", text(&sequence.name)),
@@ -519,7 +518,7 @@ pub(in crate::system) fn given_comments(source: &dyn SystemSource) -> Vec<(Oid, 
     languages.chain(extensions.map(|known| (PG_EXTENSION, known.oid, known.comment))).collect()
 }
 
-fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for (class, object, comment) in given_comments(source) {
         sheet.add(&[
             ("objoid", Datum::Oid(object)),
@@ -528,7 +527,7 @@ fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
             ("description", text(comment)),
         ]);
     }
-    for comments in source.catalog().comments_all() {
+    for comments in sheet.comments(source) {
         let class = object_class(source, comments.object);
         for (column, comment) in &comments.texts {
             sheet.add(&[
@@ -541,8 +540,8 @@ fn descriptions(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+fn tables(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source) {
         if !matches!(kind_of(table), b'r' | b'p') {
             continue;
         }
@@ -558,8 +557,8 @@ fn tables(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn views(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables().filter(|table| kind_of(table) == b'v') {
+fn views(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source).filter(|table| kind_of(table) == b'v') {
         sheet.add(&[
             ("schemaname", text(&table.schema)),
             ("viewname", text(&table.name)),
@@ -581,8 +580,8 @@ pub(in crate::system) fn view_definition(source: &dyn SystemSource, table: &Tabl
     }
 }
 
-fn index_view(source: &dyn SystemSource, sheet: &mut Sheet) {
-    for table in source.catalog().tables() {
+fn index_view(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
+    for table in sheet.tables(source) {
         for index in indexes(table) {
             sheet.add(&[
                 ("schemaname", text(&table.schema)),

@@ -10,11 +10,11 @@ use crate::system::{KeptExpression, Subject, SystemSource};
 use crate::types::Oid;
 
 /// Fills pg_trigger.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     if name != "pg_trigger" {
         return false;
     }
-    for table in source.catalog().tables() {
+    for table in sheet.tables(source) {
         for trigger in &table.triggers {
             let columns = trigger.columns.iter().filter_map(|name| table.column_index(name));
             let columns = columns.map(|column| Datum::Int2(column as i16 + 1)).collect();
@@ -124,9 +124,9 @@ fn execute(source: &dyn SystemSource, trigger: &Trigger) -> Option<String> {
 }
 
 /// Fills information_schema.triggers: a row for each event.
-pub(in crate::system) fn information(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn information(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let sight = Sight::of(source);
-    for table in source.catalog().tables().filter(|table| sight.beyond_reading(table)) {
+    for table in sheet.tables(source).filter(|table| sight.beyond_reading(table)) {
         let owns = sight.owns(table.oid);
         for trigger in &table.triggers {
             // The standard has no TRUNCATE.

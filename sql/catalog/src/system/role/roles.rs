@@ -11,7 +11,7 @@ use crate::types::Oid;
 pub(super) const ACLITEM: Oid = Oid(1033);
 
 /// Fills the relation if it is one of this file's.
-pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet) -> bool {
+pub(in crate::system) fn fill(name: &str, source: &dyn SystemSource, sheet: &mut Sheet<'_>) -> bool {
     match name {
         "pg_authid" | "pg_roles" => roles(name == "pg_authid", source, sheet),
         "pg_user" | "pg_shadow" => users(name == "pg_shadow", source, sheet),
@@ -69,7 +69,7 @@ fn until(role: &Role) -> Datum {
     role.valid_until.map_or(Datum::Null, Datum::TimestampTz)
 }
 
-fn roles(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
+fn roles(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for role in source.catalog().roles() {
         let mut cells = vec![
             ("oid", Datum::Oid(role.oid)),
@@ -93,7 +93,7 @@ fn roles(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn users(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
+fn users(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for role in source.catalog().roles().filter(|role| role.login) {
         sheet.add(&[
             ("usename", text(&role.name)),
@@ -112,7 +112,7 @@ fn users(secret: bool, source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn groups(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn groups(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for role in source.catalog().roles().filter(|role| !role.login) {
         let members = source.catalog().members_of(role.oid).map(|member| Datum::Oid(member.oid)).collect();
         sheet.add(&[
@@ -123,7 +123,7 @@ fn groups(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn members(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn members(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for member in source.catalog().roles() {
         for membership in &member.member_of {
             sheet.add(&[
@@ -136,7 +136,7 @@ fn members(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn default_access(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn default_access(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     // Catalogs of older versions kept what they said of schemas that are gone.
     let there = |schema: Oid| source.catalog().schema_by_oid(schema).is_some();
     for entry in source.catalog().default_access_all().filter(|entry| entry.schema.is_none_or(there)) {
@@ -150,7 +150,7 @@ fn default_access(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn parameters(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for known in &source.catalog().parameters().access {
         sheet.add(&[
             ("oid", Datum::Oid(known.oid)),
@@ -160,7 +160,7 @@ fn parameters(source: &dyn SystemSource, sheet: &mut Sheet) {
     }
 }
 
-fn settings(source: &dyn SystemSource, sheet: &mut Sheet) {
+fn settings(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     let of_all = &source.catalog().parameters().settings;
     if !of_all.is_empty() {
         sheet.add(&[

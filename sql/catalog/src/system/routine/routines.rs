@@ -20,7 +20,7 @@ use crate::types::Oid;
 // One argument per column of pg_proc that differs between built-in functions.
 #[allow(clippy::too_many_arguments)]
 fn builtin(
-    (source, sheet): (&dyn SystemSource, &mut Sheet),
+    (source, sheet): (&dyn SystemSource, &mut Sheet<'_>),
     oid: Oid,
     name: &str,
     args: &[Oid],
@@ -31,6 +31,9 @@ fn builtin(
     volatility: &str,
     arg_names: &[&str],
 ) {
+    if !sheet.wants("oid", &Datum::Oid(oid)) || !sheet.wants("proname", &text(name)) {
+        return;
+    }
     let body = match kind {
         "a" => "aggregate_dummy",
         "w" => function_name::window(oid).map_or(name, |window| window.source),
@@ -67,7 +70,7 @@ fn builtin(
 }
 
 /// pg_proc.
-pub(in crate::system) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for f in function::all_functions() {
         let volatility = match f.volatility {
             Volatility::Immutable => "i",
@@ -112,12 +115,12 @@ pub(in crate::system) fn procedures(source: &dyn SystemSource, sheet: &mut Sheet
             &[],
         );
     }
-    for routine in source.catalog().routines_all() {
+    for routine in sheet.routines(source) {
         deployed(source, sheet, routine);
     }
 }
 
-fn deployed(source: &dyn SystemSource, sheet: &mut Sheet, routine: &Routine) {
+fn deployed(source: &dyn SystemSource, sheet: &mut Sheet<'_>, routine: &Routine) {
     let inputs: Vec<Datum> = routine.input_args().map(|arg| Datum::Oid(arg.declared().oid)).collect();
     let plain = routine.args.iter().all(|arg| arg.mode == ArgMode::In);
     let mode = |mode: ArgMode| match mode {
@@ -203,7 +206,7 @@ fn default_cost(kind: RoutineKind) -> f64 {
 }
 
 /// pg_aggregate.
-pub(in crate::system) fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet) {
+pub(in crate::system) fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
     for f in function::all_aggregates() {
         let (kind, direct) = builtin::aggregate_kind(f.name);
         sheet.add(&[
@@ -212,14 +215,14 @@ pub(in crate::system) fn aggregates(source: &dyn SystemSource, sheet: &mut Sheet
             ("aggnumdirectargs", Datum::Int2(direct)),
         ]);
     }
-    for routine in source.catalog().routines_all() {
+    for routine in sheet.routines(source) {
         if let Some(aggregate) = &routine.aggregate {
             defined_aggregate(routine.oid, aggregate, sheet);
         }
     }
 }
 
-fn defined_aggregate(oid: Oid, aggregate: &Aggregate, sheet: &mut Sheet) {
+fn defined_aggregate(oid: Oid, aggregate: &Aggregate, sheet: &mut Sheet<'_>) {
     let function = |oid: Option<Oid>| Datum::Oid(oid.unwrap_or(Oid(0)));
     let initial = |way: &AggregateWay| way.initial.as_ref().map_or(Datum::Null, text);
     let modify = |way: &AggregateWay| text(way.finish_modify.encode_utf8(&mut [0; 4]));

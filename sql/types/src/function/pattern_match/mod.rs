@@ -1,5 +1,6 @@
 //! Pattern matching: LIKE, SIMILAR TO and POSIX regular expressions (the manual's chapter 9.7).
 //!
+//! - [`exact_pattern`]    patterns that one text alone matches
 //! - `pattern`            the operators and functions; `regexp` regexp_count, regexp_instr, regexp_substr
 //! - `regex_translation`  PostgreSQL's advanced regular expressions as the `regex` crate reads them;
 //!   `regex_bracket` their bracket expressions, `regex_escape` their escapes
@@ -7,6 +8,7 @@
 //!   the other, `regex_pace` how often a search asks whether to go on
 //! - `regex_captures`     what the groups of an expression have matched; `regex_preference` by which rules
 
+pub mod exact_pattern;
 pub(super) mod pattern;
 mod regex_bracket;
 mod regex_captures;

@@ -68,7 +68,8 @@ impl Compiler<'_> {
             return Ok(None);
         }
         let tables = self.large_objects(None)?;
-        let more: MoreRows = Box::new(move |ctx| large_object::system_rows::rows(&tables, ctx, relation));
+        let more: MoreRows =
+            Box::new(move |ctx, sought| large_object::system_rows::rows(&tables, ctx, relation, sought));
         Ok(Some(more))
     }
 }

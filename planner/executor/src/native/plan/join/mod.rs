@@ -44,6 +44,9 @@ const STEPS_PER_LOOK: usize = 32;
 /// What it counts for in the order of joins that rows of a system relation are looked up among kept ones.
 const KEPT_SCORE: u32 = 40;
 
+/// What it counts for that conditions lead to its rows by themselves: more than that the one placed before does.
+const SOUGHT_SCORE: u32 = 45;
+
 /// Which of some items each slot belongs to.
 fn owners(items: &[&Item<'_>]) -> FxHashMap<u32, usize> {
     let slots = |(place, item): (usize, &&Item<'_>)| -> Vec<(u32, usize)> {
@@ -421,6 +424,7 @@ impl Compiler<'_> {
                 {
                     KEPT_SCORE
                 }
+                Rel::Scan { table, .. } if self.is_sought(table, &item.layout, conjuncts) => SOUGHT_SCORE,
                 // Known to be small.
                 Rel::Values { .. } | Rel::Unit | Rel::Function { .. } => 18,
                 _ => 6,

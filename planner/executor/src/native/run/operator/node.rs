@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use archipel_sql::datum::Datum;
 use archipel_sql::error::SqlError;
+use archipel_sql::system::Sought;
 use smallvec::SmallVec;
 
 use super::aggregate::Aggregation;
@@ -35,7 +36,8 @@ use crate::native::run::window::Windowing;
 pub(crate) type Out<'o> = dyn FnMut(&mut ExecContext<'_, '_>) -> ExecResult<ControlFlow<()>> + 'o;
 
 /// Reads rows of a system relation that are kept in tables.
-pub(crate) type MoreRows = Box<dyn Fn(&mut ExecContext<'_, '_>) -> ExecResult<Vec<Vec<Datum>>> + Send + Sync>;
+pub(crate) type MoreRows =
+    Box<dyn Fn(&mut ExecContext<'_, '_>, &Sought) -> ExecResult<Vec<Vec<Datum>>> + Send + Sync>;
 
 pub(crate) enum Node {
     /// One row.

@@ -3,6 +3,7 @@
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
 use archipel_sql::compare;
 use archipel_sql::datum::Datum;
@@ -140,6 +141,9 @@ pub(crate) fn same(a: &Datum, b: &Datum) -> bool {
         _ => compare::compare(a, b) == Ordering::Equal,
     }
 }
+
+/// Rows by the values that were asked for, as long as few were.
+pub(crate) type AskedRows = FxHashMap<HashKey, Arc<RowBuffer>>;
 
 /// The build side of a hash join: rows, and which of them carry which key.
 pub(crate) struct HashTable {

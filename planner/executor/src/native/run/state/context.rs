@@ -19,6 +19,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result as SqlResult, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
 use archipel_sql::memory::out_of_memory;
+use archipel_sql::system::Sought;
 use archipel_sql::types::Oid;
 
 use super::effects::{Effects, EffectsMark};
@@ -32,6 +33,16 @@ use crate::native::run::constraint::referential_action::Queue;
 /// Rows of the system views, computed by the server on demand.
 pub trait SystemRows: Sync {
     fn rows(&self, table: &Table) -> SqlResult<Vec<Vec<Datum>>>;
+
+    /// The rows that are sought, and perhaps others.
+    fn rows_sought(&self, table: &Table, _sought: &Sought) -> SqlResult<Vec<Vec<Datum>>> {
+        self.rows(table)
+    }
+
+    /// Whether these are made without all others.
+    fn leads(&self, _table: &Table, _sought: &Sought) -> bool {
+        false
+    }
 }
 
 /// A server without system views.

@@ -7,7 +7,7 @@ use archipel_sql::datum::{Array, Datum};
 
 use crate::native::run::access::batch::{LookedUp, ScanColumn};
 use crate::native::run::row::buffer::RowBuffer;
-use crate::native::run::row::hash::{HashTable, ValueSet};
+use crate::native::run::row::hash::{AskedRows, HashTable, ValueSet};
 
 impl RowBuffer {
     /// Appends the values standing in some slots.
@@ -118,6 +118,8 @@ pub(crate) enum Cache {
     Set(Arc<ValueSet>),
     /// The rows of a correlated EXISTS, by what they have to have in common with the row around it.
     Keyed(Arc<HashTable>),
+    /// The rows of a system relation, by the few values that were asked for.
+    Asked(Arc<AskedRows>),
     /// The array that was looked through last, and its elements if it was looked through before.
     Elements(Arc<Array>, Option<Arc<ValueSet>>),
 }
