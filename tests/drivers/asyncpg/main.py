@@ -418,6 +418,34 @@ async def row_comparisons_take_parameters():
 
 
 @check
+async def places_of_rows_come_back_as_they_went():
+    async with connected() as connection:
+        await connection.execute("INSERT INTO item VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        await connection.execute("CREATE TEMP TABLE named (name text PRIMARY KEY, n int)")
+        await connection.execute("INSERT INTO named VALUES ('x', 1), ('y', 2), ('z', 3)")
+        for table, key in (("item", "id"), ("named", "name")):
+            rows = await connection.fetch(f"SELECT ctid, {key} FROM {table} ORDER BY {key}")
+            places = [row["ctid"] for row in rows]
+            assert len(set(places)) == 3 and all(len(place) == 2 for place in places), places
+            for row in rows:
+                found = await connection.fetchval(f"SELECT {key} FROM {table} WHERE ctid = $1", row["ctid"])
+                equal(found, row[1])
+            got = await connection.fetch(f"SELECT {key} FROM {table} WHERE ctid = ANY ($1) ORDER BY 1", places[1:])
+            equal([row[0] for row in got], [row[1] for row in rows[1:]])
+            gone = f"DELETE FROM {table} WHERE ctid = $1 RETURNING ctid"
+            equal(await connection.fetchval(gone, places[0]), places[0])
+            equal(await connection.fetchval(gone, places[0]), None)
+            equal(await connection.execute(f"DELETE FROM {table} WHERE ctid = ANY ($1)", places), "DELETE 2")
+        # Optimistic locking, by the version of a row.
+        await connection.execute("INSERT INTO item VALUES (1, 'a')")
+        read = await connection.fetchval("SELECT xmin FROM item WHERE id = 1")
+        change = "UPDATE item SET label = $1 WHERE id = 1 AND xmin = $2"
+        equal(await connection.execute(change, "b", read), "UPDATE 1")
+        equal(await connection.execute(change, "c", read), "UPDATE 0")
+        await connection.execute("DELETE FROM item")
+
+
+@check
 async def rows_are_copied_in_binary():
     async with connected() as connection:
         records = [(n, None if n % 7 == 0 else f"label {n}") for n in range(3000)]
