@@ -208,7 +208,8 @@ impl Host {
                 continue;
             }
             let acting_role = acting.and_then(|role| self.catalog.catalog.role_by_oid(role));
-            let (role, others) = role_setting::role_clause(&self.catalog.catalog, self.settings.roles, settings)?;
+            let (role, others) =
+                role_setting::role_clause(&self.catalog.catalog, self.settings.roles, settings)?;
             if role.is_some() && acting.is_some() {
                 let message = "cannot set parameter \"role\" within security-definer function";
                 return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));

@@ -62,7 +62,9 @@ pub(crate) fn role_clause(
 ) -> Result<(Option<RoleValue>, Vec<Chosen>)> {
     let is_role = |(name, _): &Chosen| name.eq_ignore_ascii_case(ROLE);
     let others = settings.iter().filter(|setting| !is_role(setting)).cloned().collect();
-    let Some((_, name)) = settings.iter().rfind(|setting| is_role(setting)) else { return Ok((None, others)) };
+    let Some((_, name)) = settings.iter().rfind(|setting| is_role(setting)) else {
+        return Ok((None, others));
+    };
     let chosen = check_role(catalog, roles, roles.session, ROLE, name)?;
     let session = || catalog.role_by_oid(roles.session).map(|role| role_value(&role));
     Ok((chosen.or_else(session), others))
