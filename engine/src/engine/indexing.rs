@@ -113,6 +113,8 @@ fn divided(indexes: Vec<(IndexNumber, Vec<Entries>)>, threads: usize, entries: u
             run.split_off(at)
         };
         let mut parts: Vec<Entries> = cuts[&of].iter().rev().map(cut).collect();
+        // It keeps room for all that was cut off, which the parts have now.
+        run.shrink_to_fit();
         parts.push(run);
         parts.reverse();
         (of, parts)
@@ -129,6 +131,8 @@ fn divided(indexes: Vec<(IndexNumber, Vec<Entries>)>, threads: usize, entries: u
 
 /// Of each range so many entries are looked at, to find where the next one begins.
 const SAMPLES_OF_RANGE: usize = 32;
+/// And of each run at least so many: its first entry alone tells nothing of where the others lie.
+const SAMPLES_OF_RUN: usize = 8;
 /// An index has no more ranges than these for each thread: every run is cut for each of them.
 const RANGES_OF_THREAD: usize = 8;
 
@@ -137,8 +141,11 @@ fn cuts_between(runs: &[Entries], threads: usize, entries: usize) -> Vec<KeyBuf>
     let all: usize = runs.iter().map(Vec::len).sum();
     let ranges = all.div_ceil(entries.max(1)).min(threads.max(1) * RANGES_OF_THREAD).max(1);
     let every = (all / ranges / SAMPLES_OF_RANGE).max(1);
-    let mut samples: Vec<&KeyBuf> =
-        runs.iter().flat_map(|run| run.iter().step_by(every)).map(|(key, _)| key).collect();
+    let samples = runs.iter().flat_map(|run| {
+        let step = every.min(run.len() / SAMPLES_OF_RUN).max(1);
+        run.iter().skip(step / 2).step_by(step)
+    });
+    let mut samples: Vec<&KeyBuf> = samples.map(|(key, _)| key).collect();
     samples.sort_unstable();
     let mut cuts: Vec<KeyBuf> = (1..ranges)
         .filter_map(|range| samples.get(range * samples.len() / ranges))
@@ -273,6 +280,19 @@ mod tests {
                 assert!(built.indexes.iter().all(|index| index.len() == *count as u64));
             }
         }
+    }
+
+    #[test]
+    fn ranges_are_alike_in_size_where_runs_are_many_and_short() {
+        let key = |number: u32| KeyBuf::from_slice(&number.to_be_bytes());
+        let run = |run: u32| -> Entries {
+            (0..40).map(|at| (key(at * 1_000 + run), Row::from(b"".as_slice()))).collect()
+        };
+        let runs: Vec<Entries> = (0..1_000).map(run).collect();
+        let ranges = divided(vec![((0, 0), runs)], 1, 40);
+        let size = |range: &Range| range.runs.iter().map(Vec::len).sum::<usize>();
+        let sizes: Vec<usize> = ranges.iter().map(size).collect();
+        assert!(sizes.len() == 8 && sizes.iter().all(|size| (2_500..=10_000).contains(size)), "{sizes:?}");
     }
 
     #[test]

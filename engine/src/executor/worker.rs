@@ -141,6 +141,8 @@ impl Worker {
     pub fn end(mut self: Box<Self>, shared: &Shared) {
         shared.memory.add(std::mem::take(&mut self.memory.local));
         shared.snapshots.add_bytes(std::mem::take(&mut self.version_bytes));
+        // Measured runs tell it, and there were others since.
+        self.statistics.lock().tally = self.tally;
         shared.monitor.end_thread(&self.statistics);
         shared.log.end_buffer(&self.commits);
         shared.epochs.unregister(&self.slot);

@@ -76,9 +76,10 @@ pub(crate) fn gather(
         }
         let table = gathered.groups.len();
         gathered.groups.push(group);
-        for (at, route) in routes.iter().enumerate() {
+        let mut ends = routes.iter().skip(1).map(|next| &next.low);
+        for route in routes {
             let statistics = take(route, reset);
-            let high = routes.get(at + 1).map(|next| &next.low);
+            let high = ends.next();
             let (slices, measured) = gathered.add_slices(table, route, high, &statistics, hot_key_share);
             places.insert(route.partition.id, measured);
             gathered.add_part(table, route, slices, own_cuts.contains(&(group, route.low.clone())));

@@ -124,9 +124,6 @@ impl Txn<'_> {
         if let Some(home) = if partition.is_pinned() { Some(partition.home()) } else { home } {
             self.shared.set_home(upper, home);
         }
-        if versions {
-            self.shared.snapshots.note_versions(upper);
-        }
         self.held.push(upper);
         partition.share_counters(upper);
         let ranges = SplitRanges { low: &low, at, high: high.as_deref() };
@@ -144,6 +141,10 @@ impl Txn<'_> {
         });
         if late {
             partition.divide_queue(upper, &ranges);
+        }
+        // Now that it has routes: a collection that finds none has nothing to do, and forgets it.
+        if versions {
+            self.shared.snapshots.note_versions(upper);
         }
         self.settle_shape(partition);
         self.settle_shape(upper);
