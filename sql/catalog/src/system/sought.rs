@@ -27,10 +27,13 @@ impl Sought {
         self.columns.push((column, values.into_iter().filter(|value| !value.is_null()).collect()));
     }
 
-    /// The oids one of which a column has to have, if few are said.
+    /// The oids one of which a column has to have, each once, if few are said.
     pub fn oids(&self, column: usize) -> Option<Vec<Oid>> {
         let values = self.values(column).filter(|values| values.len() <= VALUES_MAX)?;
-        values.iter().map(oid_of).collect()
+        let mut oids: Vec<Oid> = values.iter().map(oid_of).collect::<Option<_>>()?;
+        oids.sort_unstable();
+        oids.dedup();
+        Some(oids)
     }
 
     /// Whether all rows are wanted.
