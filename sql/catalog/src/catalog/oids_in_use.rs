@@ -76,7 +76,11 @@ impl Catalog {
             found.add_run(class.oid, PAIR);
             found.add(class.family());
         }
-        state.default_access.values().for_each(|entry| found.add(entry.oid));
+        for entry in state.default_access.values() {
+            found.add(entry.oid);
+            // Catalogs of older versions kept what they said of schemas that are gone.
+            entry.schema.into_iter().for_each(|schema| found.add(schema));
+        }
         shared.roles.values().for_each(|role| found.add(role.oid));
         shared.databases.values().for_each(|database| found.add(database.oid));
         shared.parameters.access.iter().for_each(|known| found.add(known.oid));
@@ -94,7 +98,9 @@ mod tests {
 
     use super::*;
     use crate::catalog::user_type::{EnumLabel, label_oid};
-    use crate::catalog::{CatalogChange, Comments, KeyConstraint, Object, Role, Schema, TableKind};
+    use crate::catalog::{
+        CatalogChange, Comments, DefaultAccess, KeyConstraint, Object, ObjectClass, Role, Schema, TableKind,
+    };
     use crate::type_kind::TypeKind;
 
     #[test]
@@ -118,18 +124,26 @@ mod tests {
             domain: None,
             attributes: None,
         };
+        let of_new_tables = DefaultAccess {
+            oid: Oid(20_050),
+            role: Oid(20_030),
+            schema: Some(Oid(20_051)),
+            class: ObjectClass::Relation,
+            acl: Vec::new(),
+        };
         let objects = [
             Object::Table(Arc::new(table)),
             Object::Type(Arc::new(mood)),
             Object::Schema(Schema { oid: Oid(20_020), name: "s".to_owned() }),
             Object::Role(Role::new(Oid(20_030), "r")),
             Object::Comments(Comments { object: Oid(20_040), texts: vec![(0, "said".to_owned())] }),
+            Object::DefaultAccess(of_new_tables),
         ];
         let changes: Vec<CatalogChange> = objects.into_iter().map(CatalogChange::Put).collect();
         let found = Catalog::initial(crate::system::tables()).apply(&changes).oids_in_use();
         let mut drawn: Vec<u32> = found.into_iter().flatten().filter(|oid| *oid >= 20_000).collect();
         drawn.sort_unstable();
         drawn.dedup();
-        assert_eq!(drawn, [20_000, 20_001, 20_002, 20_010, 20_020, 20_030, 20_040, 20_300]);
+        assert_eq!(drawn, [20_000, 20_001, 20_002, 20_010, 20_020, 20_030, 20_040, 20_050, 20_051, 20_300]);
     }
 }

@@ -27,10 +27,13 @@ impl Sought {
         self.columns.push((column, values.into_iter().filter(|value| !value.is_null()).collect()));
     }
 
-    /// The oids one of which a column has to have, if few are said.
+    /// The oids one of which a column has to have, each once, if few are said.
     pub fn oids(&self, column: usize) -> Option<Vec<Oid>> {
         let values = self.values(column).filter(|values| values.len() <= VALUES_MAX)?;
-        values.iter().map(oid_of).collect()
+        let mut oids: Vec<Oid> = values.iter().map(oid_of).collect::<Option<_>>()?;
+        oids.sort_unstable();
+        oids.dedup();
+        Some(oids)
     }
 
     /// Whether all rows are wanted.
@@ -43,9 +46,10 @@ impl Sought {
         self.columns.iter().find(|(of, _)| *of == column).map(|(_, values)| &values[..])
     }
 
-    /// Whether a row with this value in a column may be wanted.
+    /// Whether a row with this value in a column may be wanted. It is not compared with more than a few:
+    /// whoever asks finds it among those faster.
     pub(super) fn allows(&self, column: usize, value: &Datum) -> bool {
-        let mut said = self.columns.iter().filter(|(of, _)| *of == column);
+        let mut said = self.columns.iter().filter(|(of, values)| *of == column && values.len() <= VALUES_MAX);
         said.all(|(_, values)| values.iter().any(|wanted| may_equal(wanted, value)))
     }
 }
@@ -205,5 +209,36 @@ impl Sought {
             };
             asked.iter().all(leads).then_some(asked)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_values_tell_rows_apart() {
+        let of = |count: usize| {
+            let mut sought = Sought::EVERYTHING;
+            sought.add(1, (0..count as u32).map(|number| Datum::Oid(Oid(number))).collect());
+            sought
+        };
+        let (inside, outside) = (Datum::Oid(Oid(7)), Datum::Oid(Oid(70_000)));
+        let few = of(VALUES_MAX);
+        assert!(few.allows(1, &inside) && !few.allows(1, &outside) && few.allows(0, &outside));
+        assert!(of(VALUES_MAX + 1).allows(1, &outside));
+        // NULL is equal to nothing.
+        let mut none = Sought::EVERYTHING;
+        none.add(1, vec![Datum::Null]);
+        assert!(!none.allows(1, &inside) && !few.allows(1, &Datum::Null));
+    }
+
+    #[test]
+    fn an_oid_that_is_named_twice_is_one() {
+        let mut sought = Sought::EVERYTHING;
+        sought.add(0, vec![Datum::Oid(Oid(9)), Datum::Int4(5), Datum::Null, Datum::Oid(Oid(9))]);
+        assert_eq!(sought.oids(0), Some(vec![Oid(5), Oid(9)]));
+        sought.add(1, vec![Datum::Int4(-1)]);
+        assert_eq!((sought.oids(1), sought.oids(2)), (None, None));
     }
 }
