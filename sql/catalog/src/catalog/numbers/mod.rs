@@ -94,6 +94,8 @@ struct Oids {
     rounds: u64,
     /// Those ahead of the next that are not given in this round: in use when it began, or given out of turn.
     taken: Ranges,
+    /// Those of them that were given out of turn in this round: a look at what is in use may have missed them.
+    out_of_turn: Ranges,
     /// What is drawn by whom. Those that are gone are taken out now and then.
     drawn: Vec<Weak<Mutex<Vec<Range<u32>>>>>,
     /// How many of these there were when they were last looked through.
@@ -110,10 +112,15 @@ impl Oids {
             self.next = behind;
             self.taken.forget_before(behind);
         } else {
-            self.taken.insert(first..behind);
+            self.take_out_of_turn(first..behind);
         }
         self.note(first..behind, drawn);
         Some(first)
+    }
+
+    fn take_out_of_turn(&mut self, range: Range<u32>) {
+        self.taken.insert(range.clone());
+        self.out_of_turn.insert(range);
     }
 
     fn note(&mut self, range: Range<u32>, drawn: Option<&DrawnOids>) {
@@ -141,9 +148,9 @@ impl Oids {
     /// Begins the next round, in which none of those is given that somebody has.
     fn begin_anew(&mut self, in_use: Vec<Range<u32>>, others: impl Iterator<Item = Range<u32>>) {
         let mut taken = Ranges::of(in_use);
-        // Those that were given out of turn near the end belong to somebody, too.
-        let ahead: Vec<Range<u32>> = self.taken.iter().collect();
-        others.chain(ahead).chain(self.in_flight()).for_each(|range| taken.insert(range));
+        // What was taken for other reasons may be free by now.
+        let out_of_turn: Vec<Range<u32>> = std::mem::take(&mut self.out_of_turn).iter().collect();
+        others.chain(out_of_turn).chain(self.in_flight()).for_each(|range| taken.insert(range));
         taken.forget_before(FIRST_OID);
         (self.taken, self.next) = (taken, FIRST_OID);
         self.rounds += 1;
@@ -237,7 +244,7 @@ impl ObjectNumbers {
         if oid < oids.next || oid >= NUMBERS_END || oids.taken.contains(oid) {
             return false;
         }
-        oids.taken.insert(oid..oid + 1);
+        oids.take_out_of_turn(oid..oid + 1);
         oids.note(oid..oid + 1, drawn);
         true
     }
@@ -253,7 +260,7 @@ impl ObjectNumbers {
             return false;
         }
         if oid >= oids.next {
-            oids.taken.insert(oid..oid + 1);
+            oids.take_out_of_turn(oid..oid + 1);
         }
         oids.note(oid..oid + 1, Some(drawn));
         true
@@ -261,7 +268,9 @@ impl ObjectNumbers {
 
     /// Gives back an oid that was chosen, if it was.
     pub fn give_back(&self, oid: u32) {
-        locked(&self.oids).taken.remove(oid);
+        let mut oids = locked(&self.oids);
+        oids.taken.remove(oid);
+        oids.out_of_turn.remove(oid);
     }
 
     /// Takes back numbers that came to nothing, if nobody has drawn any since; else they stay drawn. The
