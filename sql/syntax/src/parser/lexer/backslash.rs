@@ -18,7 +18,7 @@ use crate::encoding::invalid_utf8;
 use crate::error::{Result, SqlError, SqlState};
 
 /// How the session reads string constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StringSyntax {
     /// `standard_conforming_strings`: backslashes in plain constants are characters.
     pub standard: bool,
