@@ -85,8 +85,7 @@ fn what_is_wrong_with_a_constant_is_told() {
 
 #[test]
 fn any_text_is_read_to_an_end() {
-    let pieces =
-        ["'", "\\", "E'", "\n", "--", "/*", "*/", "$$", "$a$", "\"", "é", "u&'", " ", "x", "\\u"];
+    let pieces = ["'", "\\", "E'", "\n", "--", "/*", "*/", "$$", "$a$", "\"", "é", "u&'", " ", "x", "\\u"];
     for seed in 0..pieces.len().pow(3) {
         let text: String = (0..3).map(|at| pieces[seed / pieces.len().pow(at) % pieces.len()]).collect();
         for syntax in [OFF, StringSyntax { backslash_quote: false, ..StringSyntax::default() }] {
