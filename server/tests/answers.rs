@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Messages, Raw, Server, field, framed, kinds, parse, state, wait_for_waiters};
+use common::{Messages, Raw, Server, field, framed, kinds, parse, state, told, wait_for_waiters};
 use std::io::Write;
 
 /// Bind and Execute of the unnamed statement.
@@ -394,4 +394,21 @@ fn notices_come_between_the_rows_that_raise_them() {
     let execute = framed(b'E', b"\0\0\0\0\0");
     let text = parse("SELECT says(a) FROM t");
     assert_eq!(kinds(&raw.pipeline(&[text, bind, describe, execute])), "12TNDNDNDCZ");
+}
+
+#[test]
+fn routines_read_what_was_prepared_as_it_was_read_then() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("SET standard_conforming_strings = off");
+    let prepared = raw.pipeline(&[framed(b'P', b"p\0SELECT 'a\\'b' || ''\0\0\0")]);
+    assert_eq!(kinds(&prepared), "N1Z");
+    let made = raw.query(
+        "CREATE FUNCTION runs() RETURNS text LANGUAGE plpgsql AS \
+         $$ DECLARE r text; BEGIN EXECUTE 'EXECUTE p' INTO r; RETURN r; END $$",
+    );
+    assert_eq!(state(&made), None);
+    assert_eq!(told(&raw.query("SELECT runs()")), ["a'b", "SELECT 1"]);
+    raw.query("SET standard_conforming_strings = on");
+    assert_eq!(told(&raw.query("SELECT runs()")), ["a'b", "SELECT 1"]);
 }

@@ -74,7 +74,12 @@ fn sum(of: &str, terms: usize) -> String {
 
 /// While a statement runs that takes seconds, others are answered and can begin; then it is cancelled.
 fn assert_keeps_nobody(server: &Server, text: &str) {
-    let (mut busy, mut other) = (server.raw(), server.raw());
+    assert_session_keeps_nobody(server, server.raw(), text);
+}
+
+/// As [`assert_keeps_nobody`], of a session that has begun.
+fn assert_session_keeps_nobody(server: &Server, mut busy: Raw, text: &str) {
+    let mut other = server.raw();
     let pid = pid(&mut busy);
     busy.send(b'Q', &[text.as_bytes(), b"\0"].concat());
     begins(&mut other, &busy, &pid);
@@ -122,6 +127,16 @@ fn what_is_computed_when_it_is_planned_keeps_nobody() {
             assert_keeps_nobody(&server, &text);
         }
     }
+}
+
+#[test]
+fn a_cursor_whose_rows_are_computed_one_by_one_keeps_nobody() {
+    let server = server(&[]);
+    let mut busy = server.raw();
+    let declared =
+        busy.query("BEGIN; DECLARE c CURSOR FOR SELECT random() FROM generate_series(1, 1000000)");
+    assert_eq!(state(&declared), None);
+    assert_session_keeps_nobody(&server, busy, "MOVE ALL IN c");
 }
 
 #[test]

@@ -208,14 +208,19 @@ impl Host {
                 continue;
             }
             let acting_role = acting.and_then(|role| self.catalog.catalog.role_by_oid(role));
-            let (role, others) =
-                role_setting::role_clause(&self.catalog.catalog, self.settings.roles, settings)?;
-            if role.is_some() && acting.is_some() {
-                let message = "cannot set parameter \"role\" within security-definer function";
+            // Its owner's rights are to be no way to those of whoever has called it.
+            let within_definer = acting.is_some() || self.settings.within_definer;
+            if let Some((name, _)) = settings.iter().find(|(name, _)| role_setting::is_role_setting(name))
+                && within_definer
+            {
+                let message = format!("cannot set parameter \"{name}\" within security-definer function");
                 return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
             }
+            let (role, others) =
+                role_setting::role_clause(&self.catalog.catalog, self.settings.roles, settings)?;
             let role = role.or(acting_role.map(|role| role_setting::role_value(&role)));
-            let changed = self.settings.with(&others, role)?;
+            let mut changed = self.settings.with(&others, role)?;
+            changed.within_definer = within_definer;
             let host = self.with(Arc::new(changed));
             // Whoever was faster made the same or another; the list is looked through from here.
             let next = WithSettings { acting, settings: settings.to_vec(), host, next: OnceLock::new() };

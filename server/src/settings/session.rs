@@ -67,6 +67,8 @@ pub struct Effective {
     pub roles: SessionRoles,
     /// Of a routine that runs in its owner's name.
     acting: Option<RoleValue>,
+    /// Whether a SECURITY DEFINER routine runs, or what it has called.
+    pub within_definer: bool,
     /// Whether policies filter; if not, a statement that they would affect fails.
     pub row_security: bool,
     /// `session_replication_role = replica`.
@@ -174,6 +176,7 @@ impl Effective {
             client_min_messages: Severity::Notice,
             roles: SessionRoles::default(),
             acting: None,
+            within_definer: false,
             row_security: true,
             replica: false,
             variable_conflict: Conflict::Error,
@@ -201,6 +204,7 @@ impl Effective {
         }
         let mut changed = Effective::new(values, custom, self.temporary_schema.clone());
         changed.acting = acting.or_else(|| self.acting.clone());
+        changed.within_definer = self.within_definer;
         if changed.acting.is_some() {
             changed.decode();
         }

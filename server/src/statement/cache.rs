@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use archipel_procedures::plpgsql::ast::Conflict;
+use archipel_sql::parser::StringSyntax;
 use archipel_sql::types::Oid;
 use rustc_hash::FxHashMap;
 
@@ -21,6 +22,8 @@ pub struct Key {
     pub role: Oid,
     /// How routines are compiled that it calls.
     pub conflict: Conflict,
+    /// How their bodies are read; its own text is as all read it.
+    pub strings: StringSyntax,
 }
 
 struct Entry<V> {
@@ -91,6 +94,7 @@ mod tests {
             search_path: Arc::from([]),
             role: Oid(10),
             conflict: Conflict::Error,
+            strings: StringSyntax::default(),
         }
     }
 
@@ -103,6 +107,14 @@ mod tests {
         cache.insert(other.clone(), "of the other".to_owned());
         assert_eq!(cache.get(&key("a")).as_deref(), Some("of one"));
         assert_eq!(cache.get(&other).as_deref(), Some("of the other"));
+    }
+
+    #[test]
+    fn routines_that_a_text_calls_are_read_as_the_session_says() {
+        let mut cache = Cache::new(4);
+        cache.insert(key("a"), "of standard strings".to_owned());
+        let strings = StringSyntax { standard: false, ..StringSyntax::default() };
+        assert_eq!(cache.get(&Key { strings, ..key("a") }), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use archipel_sql::ast::{self, Statement as SqlAst};
 use archipel_sql::catalog::ArgMode;
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
-use archipel_sql::parser::{parse_expression, parse_statement};
+use archipel_sql::parser::{Keeps, parse_expression, parse_statement, standard_strings};
 use archipel_sql::types::{Oid, Type};
 
 use super::text_purpose::TextFor;
@@ -297,6 +297,8 @@ impl Compiler<'_> {
             return Err(SqlError::unsupported("EXECUTE of computed text into a record variable"));
         };
         let within = (self.environment, self.linker.as_ref());
+        let standard = standard_strings(text, self.environment.strings, Keeps::Characters).text?;
+        let text = &*standard;
         // The last statement answers.
         let several = several(text).and_then(|mut statements| statements.pop());
         let text = several.as_deref().unwrap_or(text);

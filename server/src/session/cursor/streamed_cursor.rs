@@ -67,6 +67,9 @@ static OPEN: AtomicUsize = AtomicUsize::new(0);
 /// So many rows of a large FETCH are sent at a time at most.
 const ROWS_AT_ONCE: i64 = 1024;
 
+/// So many rows that are computed late are computed before other sessions of the thread have a turn.
+const LATE_ROWS_AT_ONCE: usize = 64;
+
 /// A place among as many cursors as may be open.
 struct Place;
 
@@ -176,8 +179,9 @@ impl MoreRows for Streamed {
 }
 
 impl Session {
-    /// A cursor over a query that goes on beside the session, or computes of its rows what is late, if there are rows left when it is open;
-    /// `None`: they are to be gathered. `only`: how many will be asked for at most, where that is known.
+    /// A cursor over a query that goes on beside the session, or computes of its rows what is late, if there
+    /// are rows left when it is open; `None`: they are to be gathered. `only`: how many will be asked for at
+    /// most, where that is known.
     pub(super) async fn open_streamed(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -310,12 +314,22 @@ impl Session {
         loop {
             let Ok(cursor) = self.cursors.get(name) else { return Ok(()) };
             let Some(source) = cursor.source().cloned() else { return Ok(()) };
-            if rows.is_some_and(|rows| cursor.known() >= rows) {
+            let known = cursor.known();
+            if rows.is_some_and(|rows| known >= rows) {
                 return Ok(());
             }
             let late = source.as_any().and_then(|source| source.downcast_ref::<LateRows>());
             let more = match late {
-                Some(late) => self.next_late(late).await,
+                Some(late) => {
+                    // None of them may have to wait for anything: others have their turns in between.
+                    if known.is_multiple_of(LATE_ROWS_AT_ONCE) {
+                        tokio::task::yield_now().await;
+                    }
+                    if entry.is_cancelled() {
+                        return Err(entry.cancel_error());
+                    }
+                    self.next_late(late).await
+                }
                 None => tokio::select! {
                     biased;
                     () = entry.cancel_asked() => return Err(entry.cancel_error()),

@@ -93,15 +93,15 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         } else {
-            // Most are read as they were sent: then there is one text.
-            let text = if Arc::ptr_eq(&text, &standard) { prepared.text.clone() } else { text };
+            // Routines that execute it read it by this text.
+            let text = prepared.text.clone();
             self.keep_statement(name, prepared, text, false);
         }
         self.output.parse_complete();
         Ok(())
     }
 
-    /// Keeps a statement under a name; `text` is what the client sent to have it so.
+    /// Keeps a statement under a name; `text` is what the client sent to have it so, as all read it.
     pub(in crate::session) fn keep_statement(
         &mut self,
         name: &str,

@@ -206,6 +206,7 @@ impl Session {
             search_path: self.settings.effective().search_path.clone(),
             role: self.roles().current,
             conflict: self.settings.effective().variable_conflict,
+            strings: self.settings.effective().strings,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::name::Encoding;
 use super::report::{no_conversion, untranslatable};
 use super::verify::Form;
 use crate::error::Result;
+use crate::interrupt;
 
 /// As `record_pairs.py` has them.
 const CYRILLIC: [&str; 4] = ["KOI8R", "WIN1251", "WIN866", "ISO_8859_5"];
@@ -55,6 +56,7 @@ pub(super) fn convert(bytes: &[u8], from: Encoding, to: Encoding) -> Result<Vec<
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while !rest.is_empty() {
+        interrupt::step()?;
         let length = form.character(rest).unwrap_or(1).min(rest.len());
         let (character, behind) = rest.split_at(length);
         let text = from.decode(character);
@@ -92,6 +94,22 @@ mod tests {
         assert_eq!(converted(b"\x80", "KOI8R", "WIN1251"), untranslatable);
         assert_eq!(converted(b"\x81\x40", "BIG5", "EUC_TW"), untranslatable);
         assert_eq!(converted(b"\xe9", "LATIN1", "WIN1252"), Err(SqlState::UNDEFINED_FUNCTION));
+    }
+
+    /// A session that has been cancelled.
+    struct Cancelled;
+
+    impl crate::function::SessionHost for Cancelled {
+        fn interrupted(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn long_bytes_are_not_converted_to_their_end() {
+        let _watch = interrupt::Watch::of(std::sync::Arc::new(Cancelled));
+        let long = b"\xa4\xa2".repeat(1_000_000);
+        assert_eq!(converted(&long, "EUC_JP", "SJIS"), Err(SqlState::QUERY_CANCELED));
     }
 
     #[test]

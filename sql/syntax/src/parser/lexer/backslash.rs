@@ -18,7 +18,7 @@ use crate::encoding::invalid_utf8;
 use crate::error::{Result, SqlError, SqlState};
 
 /// How the session reads string constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StringSyntax {
     /// `standard_conforming_strings`: backslashes in plain constants are characters.
     pub standard: bool,
@@ -160,7 +160,8 @@ impl<'t> EscapedStrings<'t> {
         Ok(EscapedStrings { text, found })
     }
 
-    /// The text with plain constants of the same lengths and lines in their places.
+    /// The text with constants of the same lengths and lines in their places, which have no escapes. They keep
+    /// their prefix: behind another quote a plain constant would go on with what that one ends.
     pub fn hidden(&self) -> Cow<'t, str> {
         if self.found.is_empty() {
             return Cow::Borrowed(self.text);
@@ -168,13 +169,12 @@ impl<'t> EscapedStrings<'t> {
         let mut out = String::with_capacity(self.text.len());
         let mut copied = 0;
         for (range, _) in &self.found {
-            out.push_str(&self.text[copied..range.start]);
-            copied = range.end;
-            out.push('\'');
-            // All but the first and the last quote, and so as much as there was with the prefix.
-            let inner = &self.text[range.start + 1..range.end - 1];
+            let begins = range.start + "E'".len();
+            out.push_str(&self.text[copied..begins]);
+            let inner = &self.text[begins..range.end - 1];
             out.extend(inner.chars().map(|character| if character == '\n' { '\n' } else { '.' }));
             out.push('\'');
+            copied = range.end;
         }
         out.push_str(&self.text[copied..]);
         Cow::Owned(out)
@@ -184,11 +184,16 @@ impl<'t> EscapedStrings<'t> {
     pub fn restore(self, tokens: &mut [TokenWithSpan], positions: &Positions<'_>) {
         let mut found = self.found.into_iter().peekable();
         for token in tokens {
-            let Some((range, _)) = found.peek() else { return };
-            if matches!(token.token, Token::SingleQuotedString(_))
-                && positions.byte(token.span.start) == range.start
-            {
-                let value = found.next().map(|(_, value)| value).unwrap_or_default();
+            if found.peek().is_none() {
+                return;
+            }
+            if !matches!(token.token, Token::EscapedStringLiteral(_)) {
+                continue;
+            }
+            let start = positions.byte(token.span.start);
+            // One that is none to the tokeniser keeps no other from its value.
+            while found.next_if(|(range, _)| range.start < start).is_some() {}
+            if let Some((_, value)) = found.next_if(|(range, _)| range.start == start) {
                 token.token = Token::EscapedStringLiteral(value);
             }
         }
@@ -335,7 +340,7 @@ impl Scanner<'_> {
                         (Some(b'\''), _)
                             if word.eq_ignore_ascii_case("b") || word.eq_ignore_ascii_case("x") =>
                         {
-                            self.skip_quoted(b'\'');
+                            self.skip_bits();
                         }
                         (Some(b'&'), Some(b'\'')) if word.eq_ignore_ascii_case("u") => {
                             if !self.syntax.standard {
@@ -375,6 +380,18 @@ impl Scanner<'_> {
             self.at += 1;
         }
         self.at = bytes.len();
+    }
+
+    /// A bit string, which knows no escapes on the lines that it goes on in either.
+    fn skip_bits(&mut self) {
+        loop {
+            self.skip_quoted(b'\'');
+            let end = self.at;
+            if !self.goes_on() {
+                self.at = end;
+                return;
+            }
+        }
     }
 
     fn skip_line(&mut self) {
@@ -499,80 +516,4 @@ impl Scanner<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const OFF: StringSyntax = StringSyntax { standard: false, backslash_quote: true, warns: true };
-
-    fn standard(text: &str, keeps: Keeps) -> String {
-        standard_strings(text, OFF, keeps).text.unwrap().into_owned()
-    }
-
-    #[test]
-    fn plain_constants_keep_their_places() {
-        for (old, new) in [
-            (r"select 'a\'b', c", r"select 'a''b', c"),
-            (r"select 'a\\', c", r"select 'a\' , c"),
-            (r"select'\x41\102' ,d", r"select'AB'       ,d"),
-            (r"select E'a\'b', n'\\'", r"select E'a\'b', n'\' "),
-            (r"select '\303\251', 'é\u00e9'", "select 'é'       , 'éé'     "),
-            (
-                r#"select "a\'", $$a\'$$, $1, /* '\' */ x'\' -- '\n'"#,
-                r#"select "a\'", $$a\'$$, $1, /* '\' */ x'\' -- '\n'"#,
-            ),
-            (
-                r"select e'\\' --
- '\'' , 't\q'",
-                r"select e'\\' --
- '\'' , 'tq' ",
-            ),
-        ] {
-            assert_eq!(standard(old, Keeps::Characters), new);
-        }
-        assert_eq!(standard("a('b\\n')", Keeps::Characters), "a('b\n' )");
-        assert_eq!(standard("a'b\\n'", Keeps::Lines), "a E'b\\n'");
-        assert_eq!(standard("a('b\\n', '\\'')", Keeps::Lines), "a(E'b\\n', '''')");
-    }
-
-    #[test]
-    fn warnings_tell_of_the_first_escape_of_each() {
-        let read = standard_strings(r"'\n\'' 'a' E'\n' '\\n' '\'a'", OFF, Keeps::Characters);
-        let told: Vec<_> = read.warnings.iter().map(|warning| warning.message().to_owned()).collect();
-        let of = |what: &str| format!("nonstandard use of {what} in a string literal");
-        assert_eq!(told, [of("escape"), of("\\\\"), of("\\'")]);
-        let quiet = standard_strings(r"'\n'", StringSyntax { warns: false, ..OFF }, Keeps::Characters);
-        assert!(quiet.warnings.is_empty());
-    }
-
-    #[test]
-    fn what_is_wrong_with_a_constant_is_told() {
-        let strict = StringSyntax { backslash_quote: false, ..StringSyntax::default() };
-        for (text, syntax, state) in [
-            (r"select 'a\'", OFF, SqlState::SYNTAX_ERROR),
-            (r"select U&'a'", OFF, SqlState::FEATURE_NOT_SUPPORTED),
-            (r"select '\xff'", OFF, SqlState::CHARACTER_NOT_IN_REPERTOIRE),
-            (r"select '\000'", OFF, SqlState::CHARACTER_NOT_IN_REPERTOIRE),
-            (r"select '\u00g0'", OFF, SqlState::INVALID_ESCAPE_SEQUENCE),
-            (r"select E'\''", strict, SqlState::NONSTANDARD_USE_OF_ESCAPE_CHARACTER),
-        ] {
-            let read = standard_strings(text, syntax, Keeps::Characters);
-            assert_eq!(read.text.map_err(|error| error.state()), Err(state), "{text}");
-        }
-    }
-
-    #[test]
-    fn any_text_is_read_to_an_end() {
-        let pieces =
-            ["'", "\\", "E'", "\n", "--", "/*", "*/", "$$", "$a$", "\"", "é", "u&'", " ", "x", "\\u"];
-        for seed in 0..pieces.len().pow(3) {
-            let text: String = (0..3).map(|at| pieces[seed / pieces.len().pow(at) % pieces.len()]).collect();
-            for syntax in [OFF, StringSyntax { backslash_quote: false, ..StringSyntax::default() }] {
-                let _ = standard_strings(&text, syntax, Keeps::Characters);
-                let _ = standard_strings(&text, syntax, Keeps::Lines);
-            }
-            if let Ok(strings) = EscapedStrings::of(&text) {
-                assert_eq!(strings.hidden().chars().count(), text.chars().count());
-            }
-        }
-    }
-}
+mod tests;
