@@ -133,8 +133,7 @@ fn what_is_computed_when_it_is_planned_keeps_nobody() {
 fn a_cursor_whose_rows_are_computed_one_by_one_keeps_nobody() {
     let server = server(&[]);
     let mut busy = server.raw();
-    let declared =
-        busy.query("BEGIN; DECLARE c CURSOR FOR SELECT random() FROM generate_series(1, 1000000)");
+    let declared = busy.query("BEGIN; DECLARE c CURSOR FOR SELECT random() FROM generate_series(1, 1000000)");
     assert_eq!(state(&declared), None);
     assert_session_keeps_nobody(&server, busy, "MOVE ALL IN c");
 }
@@ -295,7 +294,7 @@ fn checks_at_the_end_of_a_statement_that_has_begun_anew_say_what_they_say() {
     assert_eq!(state(&made), None);
     for (text, expected) in [
         ("INSERT INTO checked VALUES (1)", "NNCZ"),
-        ("INSERT INTO checked VALUES (1) RETURNING k", "TNDNCZ"),
+        ("INSERT INTO checked VALUES (1) RETURNING k", "NTDNCZ"),
         ("INSERT INTO checked VALUES (-1) RETURNING k", "NNEZ"),
         ("DO $$ BEGIN INSERT INTO checked VALUES (1); COMMIT; RAISE NOTICE 'done'; END $$", "NNNCZ"),
     ] {

@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam::utils::CachePadded;
@@ -115,18 +116,18 @@ impl CommitBuffer {
     }
 
     /// Whether there is nothing in it any more, nor will be.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         let inner = self.inner.lock();
         inner.has_ended && inner.segments.is_empty()
     }
 
     /// The epoch of the newest commit there was.
-    pub(super) fn newest(&self) -> Epoch {
+    fn newest(&self) -> Epoch {
         Epoch(self.newest.load(Ordering::Acquire))
     }
 
     /// Moves the segments of epochs up to `closed` into `out`.
-    pub(super) fn take(&self, closed: Epoch, out: &mut Vec<Segment>) {
+    fn take(&self, closed: Epoch, out: &mut Vec<Segment>) {
         let mut inner = self.inner.lock();
         let mut taken = 0;
         while inner.segments.front().is_some_and(|segment| segment.epoch <= closed) {
@@ -147,6 +148,61 @@ impl CommitBuffer {
         if inner.spare.len() < SPARE_MAX {
             inner.spare.push(records);
         }
+    }
+}
+
+/// The buffers of all committing threads.
+#[derive(Default)]
+pub(super) struct Buffers {
+    all: Mutex<Vec<Arc<CommitBuffer>>>,
+    /// The newest epoch in buffers that are gone; changes under their lock.
+    newest_gone: AtomicU64,
+}
+
+impl Buffers {
+    pub(super) fn add(&self) -> Arc<CommitBuffer> {
+        let buffer = Arc::new(CommitBuffer::default());
+        self.all.lock().push(Arc::clone(&buffer));
+        buffer
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.all.lock().len()
+    }
+
+    /// Whether any holds redo.
+    pub(super) fn any_pending(&self) -> bool {
+        self.all.lock().iter().any(|buffer| buffer.pending_bytes() > 0)
+    }
+
+    /// The epoch of the newest commit there was through any of them.
+    pub(super) fn newest_commit(&self) -> Epoch {
+        let all = self.all.lock();
+        let gone = Epoch(self.newest_gone.load(Ordering::Relaxed));
+        all.iter().map(|buffer| buffer.newest()).fold(gone, Epoch::max)
+    }
+
+    /// Moves the segments of epochs up to `closed` into `segments`, each with its buffer, by way of `taken`,
+    /// which is empty; buffers that nobody commits through any more and that have none left are let go.
+    pub(super) fn collect(
+        &self,
+        closed: Epoch,
+        taken: &mut Vec<Segment>,
+        segments: &mut Vec<(Arc<CommitBuffer>, Segment)>,
+    ) {
+        let mut all = self.all.lock();
+        for buffer in all.iter() {
+            buffer.take(closed, taken);
+            segments.extend(taken.drain(..).map(|segment| (Arc::clone(buffer), segment)));
+        }
+        all.retain(|buffer| {
+            let is_over = buffer.is_over();
+            if is_over {
+                self.newest_gone.fetch_max(buffer.newest().0, Ordering::Relaxed);
+            }
+            !is_over
+        });
     }
 }
 

@@ -21,7 +21,7 @@ use crossbeam::utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
 
 use super::batch::{self, BatchNumber};
-use super::buffer::{CommitBuffer, Segment};
+use super::buffer::{Buffers, CommitBuffer, Segment};
 use super::recovery::Recovered;
 use super::store::{LogStore, StoreError};
 use super::watermark::{Noted, Watermark};
@@ -112,9 +112,7 @@ pub struct Log {
     /// The newest epoch somebody waits for.
     wanted: CachePadded<AtomicU64>,
     state: AtomicU8,
-    buffers: Mutex<Vec<Arc<CommitBuffer>>>,
-    /// The newest epoch in buffers that are gone; changes under their lock.
-    newest_gone: AtomicU64,
+    buffers: Buffers,
     subscribers: Mutex<Vec<Arc<dyn Wake>>>,
     nudged: Mutex<bool>,
     nudge: Condvar,
@@ -133,8 +131,7 @@ impl Log {
             durable: CachePadded::new(AtomicU64::new(recovered.epoch.0)),
             wanted: CachePadded::new(AtomicU64::new(0)),
             state: AtomicU8::new(OPEN),
-            buffers: Mutex::default(),
-            newest_gone: AtomicU64::new(0),
+            buffers: Buffers::default(),
             subscribers: Mutex::default(),
             nudged: Mutex::default(),
             nudge: Condvar::new(),
@@ -152,9 +149,7 @@ impl Log {
 
     /// A buffer for one committing thread.
     pub fn new_buffer(&self) -> Arc<CommitBuffer> {
-        let buffer = Arc::new(CommitBuffer::default());
-        self.buffers.lock().push(Arc::clone(&buffer));
-        buffer
+        self.buffers.add()
     }
 
     /// A thread has committed through `buffer` for the last time. The buffer goes as soon as what is in it has
@@ -166,7 +161,7 @@ impl Log {
     /// How many buffers there are.
     #[cfg(test)]
     pub(crate) fn buffers(&self) -> usize {
-        self.buffers.lock().len()
+        self.buffers.len()
     }
 
     /// Everything up to this epoch survives a crash.
@@ -269,26 +264,13 @@ impl Log {
     }
 
     fn has_pending(&self) -> bool {
-        self.buffers.lock().iter().any(|buffer| buffer.pending_bytes() > 0)
+        self.buffers.any_pending()
     }
 
     /// The epoch of the newest commit there was since the start. Whoever has seen a commit's rows finds
     /// its epoch here: redo is appended before a partition is released.
     pub(crate) fn newest_commit(&self) -> Epoch {
-        let buffers = self.buffers.lock();
-        let gone = Epoch(self.newest_gone.load(Ordering::Relaxed));
-        buffers.iter().map(|buffer| buffer.newest()).fold(gone, Epoch::max)
-    }
-
-    /// Lets go of buffers that are through.
-    fn drop_ended(&self, buffers: &mut Vec<Arc<CommitBuffer>>) {
-        buffers.retain(|buffer| {
-            let is_over = buffer.is_over();
-            if is_over {
-                self.newest_gone.fetch_max(buffer.newest().0, Ordering::Relaxed);
-            }
-            !is_over
-        });
+        self.buffers.newest_commit()
     }
 
     fn publish(&self, epoch: Epoch) {
@@ -440,13 +422,7 @@ impl LogWriter {
     }
 
     fn collect(&mut self, closed: Epoch) {
-        let mut buffers = self.log.buffers.lock();
-        for buffer in buffers.iter() {
-            buffer.take(closed, &mut self.taken);
-            self.segments.extend(self.taken.drain(..).map(|segment| (Arc::clone(buffer), segment)));
-        }
-        self.log.drop_ended(&mut buffers);
-        drop(buffers);
+        self.log.buffers.collect(closed, &mut self.taken, &mut self.segments);
         self.segments.sort_by_key(|(_, segment)| segment.epoch);
     }
 

@@ -111,6 +111,7 @@ impl Session {
             listener: belongings.listener,
             told_settings,
             told_notice: false,
+            late_notices: 0,
             in_script: false,
             reshaped: false,
             flushes: 0,

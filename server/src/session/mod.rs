@@ -119,6 +119,9 @@ pub struct Session {
     told_settings: Arc<Effective>,
     /// Whether the output holds a notice, which does not wait for what comes after it.
     told_notice: bool,
+    /// How many notices the checks raised that the statement at hand has put off to the end of its transaction:
+    /// they come behind its rows.
+    late_notices: usize,
     /// Whether the statements of a text that has several are running.
     in_script: bool,
     /// Whether the statement at hand has found, before it did anything, that what it was prepared for is

@@ -167,6 +167,7 @@ impl Session {
         if goes_on {
             run.out.extend_from_slice(&rows);
         }
+        self.late_notices = self.output.notices_from(0);
         run.out.extend_from_slice(&self.output.take());
         if !goes_on {
             // No rows come before it.

@@ -306,6 +306,7 @@ impl Session {
             listener: None,
             told_settings,
             told_notice: false,
+            late_notices: 0,
             in_script: false,
             reshaped: false,
             flushes: 0,

@@ -180,6 +180,7 @@ impl Session {
         let formats = Formats::All { binary: self.fetches_binary(&prepared) };
         prepared.planned()?;
         let (start, flushes) = (self.output.len(), self.flushes);
+        self.late_notices = 0;
         if let Some(columns) = &prepared.columns {
             let columns = columns.clone();
             self.describe_columns(&columns, &formats)?;
@@ -192,7 +193,7 @@ impl Session {
         }
         let rows = prepared.columns.is_some() && prepared.collects();
         if rows && self.told_notice && self.flushes == flushes {
-            self.output.put_notices_first(start);
+            self.output.put_notices_first(start, self.late_notices);
         }
         self.mark_copy_simple();
         Ok(())

@@ -18,15 +18,28 @@ impl Output {
         self.bytes.truncate(kept);
     }
 
-    /// Puts the notices among the messages from byte `start` on, where a message begins, before the others.
-    pub fn put_notices_first(&mut self, start: usize) {
+    /// How many notices there are among the messages from byte `start` on, where a message begins.
+    pub fn notices_from(&self, start: usize) -> usize {
+        let (mut from, mut count) = (start, 0);
+        while let Some((kind, end)) = message_at(&self.bytes, from) {
+            count += usize::from(kind == b'N');
+            from = end;
+        }
+        count
+    }
+
+    /// Puts the notices among the messages from byte `start` on, where a message begins, before the others, but
+    /// for the last `late` ones, which stay where they are.
+    pub fn put_notices_first(&mut self, start: usize, late: usize) {
+        let mut left = self.notices_from(start).saturating_sub(late);
         let mut others = Vec::new();
         let (mut from, mut kept) = (start, start);
         while let Some((kind, end)) = message_at(&self.bytes, from) {
             match kind {
-                b'N' => {
+                b'N' if left > 0 => {
                     self.bytes.copy_within(from..end, kept);
                     kept += end - from;
+                    left -= 1;
                 }
                 _ => others.extend_from_slice(&self.bytes[from..end]),
             }
@@ -69,9 +82,18 @@ mod tests {
         output.command_complete("BEGIN");
         let start = output.len();
         output.put(b"T\0\0\0\x06\0\0D\0\0\0\x06\0\0N\0\0\0\x05\0D\0\0\0\x06\0\x01N\0\0\0\x05\x01C\0\0\0\x04");
-        output.put_notices_first(start);
+        output.put_notices_first(start, 0);
         let sorted =
             b"N\0\0\0\x05\0N\0\0\0\x05\x01T\0\0\0\x06\0\0D\0\0\0\x06\0\0D\0\0\0\x06\0\x01C\0\0\0\x04";
         assert_eq!(&output.as_slice()[start..], sorted);
+    }
+
+    #[test]
+    fn late_notices_stay_behind_the_rows() {
+        let mut output = Output::new();
+        output.put(b"T\0\0\0\x06\0\0D\0\0\0\x06\0\0N\0\0\0\x05\0N\0\0\0\x05\x01C\0\0\0\x04");
+        output.put_notices_first(0, 1);
+        let sorted = b"N\0\0\0\x05\0T\0\0\0\x06\0\0D\0\0\0\x06\0\0N\0\0\0\x05\x01C\0\0\0\x04";
+        assert_eq!(output.as_slice(), sorted);
     }
 }

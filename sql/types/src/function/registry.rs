@@ -427,8 +427,9 @@ fn default_values(name: &str, count: usize) -> &'static [Datum] {
             .leak(),
         (name, 2) if name.starts_with("jsonb_path_") => vec![Datum::text("{}"), Datum::Bool(false)].leak(),
         ("normalize" | "is_normalized", 1) => vec![Datum::text("NFC")].leak(),
-        ("parse_ident", 1) => vec![Datum::Bool(true)].leak(),
-        ("jsonb_set", 1) => vec![Datum::Bool(true)].leak(),
+        ("jsonb_set" | "parse_ident" | "pg_backup_stop", 1) => vec![Datum::Bool(true)].leak(),
+        ("pg_terminate_backend", 1) => vec![Datum::Int8(0)].leak(),
+        ("pg_promote", 2) => vec![Datum::Bool(true), Datum::Int4(60)].leak(),
         ("jsonb_set_lax", 2) => vec![Datum::Bool(true), Datum::text("use_json_null")].leak(),
         (_, count) => vec![Datum::Bool(false); count].leak(),
     }
