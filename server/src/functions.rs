@@ -21,7 +21,7 @@ use archipel_sql::io::may_be;
 use archipel_sql::types::Oid;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::row_places::KeyOf;
+use crate::server::row_places::KeyOf;
 use crate::session::host::{Host, PendingSetting};
 use crate::session::large_object::file;
 use crate::session::role_setting;

@@ -10,8 +10,7 @@
 //! - [`session`]    one client: messages → statements → programs
 //! - [`statement`]  prepared statements and their cache
 //! - [`run`]        the programs handed to the engine
-//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one;
-//!   [`row_places`] the `ctid` of rows whose keys are no small integers
+//! - [`notifications`] NOTIFY from session to session; [`transaction_ids`] ids of transactions that ask for one
 //! - [`replies`]    replies held until what they depend on is durable; [`outbox`] those of a turn
 //! - [`database`]   what each database has of its own; [`catalog`] its catalog snapshot in force
 //! - [`functions`], [`system`] what SQL can ask
@@ -45,7 +44,6 @@ pub mod notifications;
 pub mod outbox;
 mod regular_file;
 pub mod replies;
-pub mod row_places;
 pub mod run;
 pub mod server;
 pub mod session;

@@ -1,6 +1,7 @@
 //! The whole server: start, recovery, the threads, shutdown; and what all threads share ([`Server`]).
 
 mod engine_settings;
+pub mod row_places;
 mod shared;
 pub mod snapshot_export;
 
@@ -35,7 +36,7 @@ use crate::front::{Arrival, Door, Doors, Front};
 use crate::http::token::Token;
 use crate::listen;
 use crate::listen::SocketAccess;
-use crate::row_places::RowPlaces;
+use crate::server::row_places::RowPlaces;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::statement::planning_threads::PlanningThreads;

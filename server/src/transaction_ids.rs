@@ -19,7 +19,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::Snapshot;
 use parking_lot::Mutex;
 
-use crate::row_places::{PlacesInUse, RowPlaces};
+use crate::server::row_places::{PlacesInUse, RowPlaces};
 
 /// PostgreSQL's first ids are no transactions': invalid, bootstrap, frozen.
 const FIRST_NORMAL: i64 = 3;

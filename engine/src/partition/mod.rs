@@ -35,6 +35,7 @@
 mod claims;
 mod data;
 mod gate;
+mod held_order;
 mod numbers;
 mod routes;
 mod routing;
@@ -48,6 +49,7 @@ use smallvec::SmallVec;
 pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
 pub(crate) use data::{CollectFrom, Image, NOT_COMMITTED, PartitionData, Root, RowLock};
+pub(crate) use held_order::HeldOrder;
 pub use routes::{Routes, RoutesIter};
 pub use routing::{Route, RoutingTable};
 pub(crate) use ticket::SplitRanges;

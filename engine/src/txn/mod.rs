@@ -15,7 +15,7 @@
 //!               └──────────────── commit point ──────────────────────────────────┘
 //! ```
 //!
-//! - `access`      finding, or claiming, the partition of a key  - `held_order` where it stands among many
+//! - `access`      finding, or claiming, the partition of a key
 //! - `read`        get and scans        - `write`  insert, update, delete with their indexes
 //! - `prefetch`  rows that will be asked for soon
 //! - `fan_out` bodies over many partitions side by side
@@ -42,7 +42,6 @@ mod epoch;
 #[path = "epoch/tests.rs"]
 mod epoch_tests;
 mod fan_out;
-mod held_order;
 mod images;
 mod interactive;
 mod isolation;
@@ -96,14 +95,12 @@ pub(crate) use view::StatementView;
 pub use waits::{WaitEdge, WaitGraph};
 pub(crate) use write::entry_bytes;
 
-use held_order::HeldOrder;
-
 use crate::client::{Client, Refused, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId, TxnId};
 use crate::locks::{ObjectMode, ObjectWork};
-use crate::partition::{HeldList, PartitionRef};
+use crate::partition::{HeldList, HeldOrder, PartitionRef};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
 use crate::storage::versions::Departure;

@@ -41,13 +41,12 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::held_order::HeldOrder;
 use super::{Direction, InteractiveState, Isolation, KeyRange, Place, Txn, Visit};
 use crate::engine::{Point, Shared};
 use crate::executor::Worker;
 use crate::id::{Epoch, GroupId, TreeId};
 use crate::locks::ObjectMode;
-use crate::partition::{ClaimSet, HeldList, Job, PartitionData, PartitionRef, Ticket};
+use crate::partition::{ClaimSet, HeldList, HeldOrder, Job, PartitionData, PartitionRef, Ticket};
 use crate::program::Stop;
 use crate::snapshot::{PAGE_BYTES_MAX, Registration};
 use crate::storage::key::{KeyBuf, excludes_all, reaches};

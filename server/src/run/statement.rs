@@ -330,9 +330,14 @@ impl StatementRun {
             return Err(Stop::Abort.into());
         }
         self.rows = done?;
-        // It holds its partitions: whoever comes after it draws later.
+        self.draw_ticket()
+    }
+
+    /// Takes its place among those who notify, if it does. It holds its partitions: whoever comes after it
+    /// draws later.
+    fn draw_ticket(&mut self) -> ExecResult<()> {
         if !self.notifications.is_empty() && self.one_shot && !self.plan.is_read_only() {
-            self.ticket = Some(host.database.notifications.ticket(&self.notifications)?);
+            self.ticket = Some(self.host.database.notifications.ticket(&self.notifications)?);
         }
         Ok(())
     }

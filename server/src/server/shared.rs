@@ -19,7 +19,7 @@ use crate::database::Databases;
 use crate::front::Doors;
 use crate::http::token::Token;
 use crate::replies::Durability;
-use crate::row_places::RowPlaces;
+use crate::server::row_places::RowPlaces;
 use crate::sessions::Sessions;
 use crate::settings::live::Live;
 use crate::settings::value::Value;

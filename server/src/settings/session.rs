@@ -25,7 +25,7 @@ use archipel_sql::stack::{DEPTH_DEFAULT_KB, DEPTH_MAX_KB};
 use archipel_sql::style::{DateFormat, DateOrder, IntervalStyle, Quoting, Style};
 
 use self::names::{custom_value, known_setting, named_for_good};
-use self::words::{DATE_STYLE_DEFAULT, client_encoding, date_style, string_syntax, time_zone};
+use self::words::{DATE_STYLE_DEFAULT, client_encoding, date_style, time_zone};
 use super::foreign;
 use super::identifiers::split_identifiers;
 use super::table::{Context, REPORTED, SETTINGS, SettingId, find};
@@ -211,6 +211,21 @@ impl Effective {
         Ok(changed)
     }
 
+    /// How string constants are read.
+    fn string_syntax(&self) -> StringSyntax {
+        let is_off = |name: &str| self.value(name) == Some(&Value::Bool(false));
+        StringSyntax {
+            standard: !is_off("standard_conforming_strings"),
+            backslash_quote: match self.text("backslash_quote").as_str() {
+                "on" => true,
+                "off" => false,
+                // In other encodings a byte that looks like a quote may be part of a character.
+                _ => self.style.encoding.is_of_servers(),
+            },
+            warns: !is_off("escape_string_warning"),
+        }
+    }
+
     fn decode(&mut self) {
         let path = split_identifiers(&self.text("search_path")).unwrap_or_default();
         let current = self.current_role();
@@ -268,7 +283,7 @@ impl Effective {
         self.extra_checks =
             ExtraChecks::of(&self.text("plpgsql.extra_warnings"), &self.text("plpgsql.extra_errors"));
         self.style = Arc::new(self.decode_style());
-        self.strings = string_syntax(self);
+        self.strings = self.string_syntax();
     }
 
     fn decode_style(&self) -> Style {

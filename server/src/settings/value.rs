@@ -175,9 +175,7 @@ impl Kind {
                 }
             }
             Kind::Tablespace => tablespace(text).map_err(|detail| invalid().with_detail(detail)),
-            Kind::TableAccessMethod => {
-                table_access_method(text).map_err(|detail| invalid().with_detail(detail))
-            }
+            Kind::TableAccessMethod => table_access_method(text).map_err(|why| invalid().with_detail(why)),
             Kind::Text => Ok(Value::Text(text.to_owned())),
         }
     }

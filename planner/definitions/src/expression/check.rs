@@ -49,6 +49,8 @@ pub(crate) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
         match columns.iter().position(|candidate| candidate.name == *column) {
             Some(place) if !used.contains(&(place as u16)) => used.push(place as u16),
             Some(_) => {}
+            // The binder knows which of them may be named where.
+            None if SYSTEM_COLUMNS.contains(&column.as_str()) => {}
             None => {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_COLUMN,
@@ -399,6 +401,7 @@ fn is_of_expression(error: &SqlError) -> bool {
             | SqlState::DATATYPE_MISMATCH
             | SqlState::AMBIGUOUS_FUNCTION
             | SqlState::UNDEFINED_OBJECT
+            | SqlState::INVALID_COLUMN_REFERENCE
             | SqlState::GROUPING_ERROR
             | SqlState::WINDOWING_ERROR
     ) || state.as_str().starts_with("22")

@@ -126,7 +126,10 @@ fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
                 format!("column \"{}\" specified more than once", column.name),
             ));
         }
-        if matches!(column.ty.oid, Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID) {
+        if matches!(
+            column.ty.oid,
+            Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID | Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY
+        ) {
             let message =
                 format!("column \"{}\" has pseudo-type {}", column.name, BuiltIn.format_type(column.ty));
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));

@@ -124,10 +124,9 @@ impl Writer<'_> {
                 match (symbol, args.as_slice()) {
                     (Some(symbol), [left, right, ..]) => format!("({} {symbol} {})", show(left), show(right)),
                     (Some(symbol), [right]) => format!("({symbol} {})", show(right)),
-                    _ => match self.system_column(function.function, args) {
-                        Some(column) => column,
-                        None => format!("{}({})", function.function.name, list(args)),
-                    },
+                    _ => self
+                        .system_column(function.function, args)
+                        .unwrap_or_else(|| format!("{}({})", function.function.name, list(args))),
                 }
             }
             ExprKind::Routine { routine, args } => format!("{}({})", routine.name, list(args)),

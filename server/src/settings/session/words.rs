@@ -4,27 +4,9 @@ use archipel_sql::encoding::Encoding;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack::DEPTH_MAX_KB;
 
-use archipel_sql::parser::StringSyntax;
-
 use super::super::table::Setting;
 use super::super::value::Value;
-use super::Effective;
 use crate::settings::identifiers::split_identifiers;
-
-/// How string constants are read.
-pub(super) fn string_syntax(settings: &Effective) -> StringSyntax {
-    let is_off = |name: &str| settings.value(name) == Some(&Value::Bool(false));
-    StringSyntax {
-        standard: !is_off("standard_conforming_strings"),
-        backslash_quote: match settings.text("backslash_quote").as_str() {
-            "on" => true,
-            "off" => false,
-            // In other encodings a byte that looks like a quote may be part of a character.
-            _ => settings.style.encoding.is_of_servers(),
-        },
-        warns: !is_off("escape_string_warning"),
-    }
-}
 
 /// A value of `max_stack_depth`: no more than the stack of a thread is made for.
 pub(super) fn stack_depth(setting: &Setting, text: &str) -> Result<Value> {

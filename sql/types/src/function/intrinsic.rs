@@ -45,6 +45,10 @@ pub enum Intrinsic {
     /// Whether a text is like a pattern; whether it is not.
     Like,
     NotLike,
+    /// Whether a name is like a pattern.
+    NameLike,
+    /// Whether a text or a name matches a regular expression.
+    MatchesRegex,
 
     Concatenate,
     /// `chr`.
@@ -314,6 +318,9 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("btrecordimagecmp", Intrinsic::OrderImages),
     ("textlike", Intrinsic::Like),
     ("textnlike", Intrinsic::NotLike),
+    ("namelike", Intrinsic::NameLike),
+    ("textregexeq", Intrinsic::MatchesRegex),
+    ("nameregexeq", Intrinsic::MatchesRegex),
     ("textcat", Intrinsic::Concatenate),
     ("chr", Intrinsic::Character),
     ("text_substr", Intrinsic::Substring),

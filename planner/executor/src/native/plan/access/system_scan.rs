@@ -3,6 +3,7 @@
 
 use archipel_sql::catalog::{Table, TableKind, TableRef};
 use archipel_sql::error::Result;
+use archipel_sql::function::Intrinsic;
 use archipel_sql::system::{is_selective, is_settled};
 use archipel_sql::types::Oid;
 
@@ -28,9 +29,9 @@ fn said<'b>(conjunct: &Conjunct<'b>) -> Vec<Said<'b>> {
     match &conjunct.expr.kind {
         ExprKind::Call { function, args } => {
             let [left, right] = &args[..] else { return Vec::new() };
-            match function.function.name {
-                "textlike" | "namelike" => vec![(left, SoughtHow::Like, vec![right])],
-                "textregexeq" | "nameregexeq" => vec![(left, SoughtHow::Regex, vec![right])],
+            match function.function.intrinsic {
+                Some(Intrinsic::Like | Intrinsic::NameLike) => vec![(left, SoughtHow::Like, vec![right])],
+                Some(Intrinsic::MatchesRegex) => vec![(left, SoughtHow::Regex, vec![right])],
                 _ if comparison(function.function) == Some(Comparison::Eq) && comparable(left, right) => {
                     vec![(left, SoughtHow::Equal, vec![right]), (right, SoughtHow::Equal, vec![left])]
                 }

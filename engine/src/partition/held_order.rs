@@ -12,7 +12,7 @@ use crate::id::PartitionId;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct HeldOrder {
+pub(crate) struct HeldOrder {
     /// So many of the first stand in partition order.
     in_order: usize,
     /// How many of those behind them are noted.
