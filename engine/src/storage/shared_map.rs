@@ -33,8 +33,9 @@ impl Number for GroupId {
     }
 }
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 enum Node<K, V> {
+    #[default]
     Empty,
     Leaf(K, V),
     Branch(Arc<[Node<K, V>; BRANCHES]>),
@@ -49,12 +50,6 @@ pub(crate) struct SharedMap<K, V> {
 impl<K, V> Default for SharedMap<K, V> {
     fn default() -> Self {
         Self { root: Node::Empty }
-    }
-}
-
-impl<K, V> Default for Node<K, V> {
-    fn default() -> Self {
-        Self::Empty
     }
 }
 

@@ -287,15 +287,18 @@ impl InteractiveState {
 /// A transaction that did more than this ends on a thread of its own.
 const ENDED_ON_THE_SPOT: usize = 1_000;
 
+/// A group and the keys from one on, to another if there is an end.
+type Covered<'k> = (GroupId, &'k [u8], Option<&'k [u8]>);
+
 /// One key in each partition that many changes lie in, which resolves to the same claims as all of
 /// them do.
 fn claim_partitions(notes: &[OverlayUndo], routing: &RoutingTable, claims: &mut ClaimSet) {
     let mut claimed: FxHashSet<PartitionId> = FxHashSet::default();
     // Neighbours mostly lie together: the group, the first key and the end of the last one's range.
-    let mut last: Option<(GroupId, &[u8], Option<&[u8]>)> = None;
+    let mut last: Option<Covered<'_>> = None;
     for note in notes {
         let group = note.place.group;
-        let lies_there = |(of, low, high): (GroupId, &[u8], Option<&[u8]>)| {
+        let lies_there = |(of, low, high): Covered<'_>| {
             of == group && low <= &*note.key && high.is_none_or(|high| &*note.key < high)
         };
         if last.is_some_and(lies_there) {

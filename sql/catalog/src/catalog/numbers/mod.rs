@@ -394,7 +394,7 @@ mod tests {
         numbers.used_by(move || {
             let drawn = other.upgrade().and_then(|numbers| numbers.oids.lock().ok()?.give(0, 1, None));
             assert!(drawn.is_none_or(|drawn| drawn == NUMBERS_END - 2 || drawn == NUMBERS_END - 1));
-            vec![FIRST_OID..NUMBERS_END - 2]
+            std::iter::once(FIRST_OID..NUMBERS_END - 2).collect()
         });
         assert_eq!(numbers.draw(Numbered::Oid, 3), None);
         assert_eq!(numbers.draw(Numbered::Oid, 1), Some(NUMBERS_END - 1));
