@@ -6,6 +6,7 @@
 //! kept and run when the statement is over.
 
 mod signal;
+mod wait;
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,8 +20,8 @@ use archipel_sql::function::{SessionHost, Snapshot};
 use archipel_sql::interrupt;
 use archipel_sql::io::may_be;
 use archipel_sql::types::Oid;
-use tokio::runtime::{Handle, RuntimeFlavor};
 
+use self::wait::waiting;
 use crate::server::row_places::KeyOf;
 use crate::session::host::{Host, PendingSetting};
 use crate::session::large_object::file;
@@ -291,14 +292,6 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         local: *local == Datum::Bool(true),
     });
     Ok(Datum::text(&shown))
-}
-
-/// Waits on the caller's thread: statements that wait have left the executors. A thread of a pool has
-/// others do its work meanwhile.
-fn waiting<T>(wait: impl FnOnce() -> T) -> T {
-    let of_pool =
-        Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if of_pool { tokio::task::block_in_place(wait) } else { wait() }
 }
 
 /// A number for an object that no catalog knows: its maker looks whether another such object has it.

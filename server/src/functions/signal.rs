@@ -7,7 +7,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::SessionHost;
 use archipel_sql::interrupt;
 
-use super::waiting;
+use super::wait::waiting;
 use crate::session::host::Host;
 
 /// How often it is looked whether a session has ended.

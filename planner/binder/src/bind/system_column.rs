@@ -62,9 +62,12 @@ impl Binder<'_, '_> {
         name: &str,
         span: Span,
     ) -> Result<Option<FoundColumn>> {
+        if let Some(refused) = self.refused_system_column(name, span) {
+            return Err(refused);
+        }
         let known = &self.levels[place].relations[relation];
         if !known.has_system_column(name) {
-            return self.refused_system_column(name, span).map_or(Ok(None), Err);
+            return Ok(None);
         }
         let Some(table) = known.table.clone() else { return Ok(None) };
         let zero = |ty: Oid| BoundExpr::constant(Datum::Oid(Oid(0)), Type::of(ty));

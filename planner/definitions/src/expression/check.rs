@@ -50,7 +50,7 @@ pub(crate) fn columns_used(expression: &Expression, table: &str, columns: &[Colu
             Some(place) if !used.contains(&(place as u16)) => used.push(place as u16),
             Some(_) => {}
             // The binder knows which of them may be named where.
-            None if SYSTEM_COLUMNS.contains(&column.as_str()) => {}
+            None if SYSTEM_COLUMNS.contains(&column.as_str()) && column != "tableoid" => {}
             None => {
                 return Err(SqlError::new(
                     SqlState::UNDEFINED_COLUMN,

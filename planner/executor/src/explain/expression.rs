@@ -106,6 +106,11 @@ struct Writer<'n> {
     session: Option<&'n dyn SessionHost>,
 }
 
+/// What stands for a subquery, whose plan is shown by itself.
+fn subplan(kind: &SubqueryKind) -> &'static str {
+    if matches!(kind, SubqueryKind::Exists) { "EXISTS(SubPlan)" } else { "(SubPlan)" }
+}
+
 impl Writer<'_> {
     fn list(&self, exprs: &[BoundExpr]) -> String {
         exprs.iter().map(|expr| self.text(expr)).collect::<Vec<_>>().join(", ")
@@ -177,10 +182,7 @@ impl Writer<'_> {
                 Some(session) => format!("({})::{}", show(inner), session.type_names().format_type(expr.ty)),
                 None => show(inner),
             },
-            ExprKind::Subquery(subquery) => match subquery.kind {
-                SubqueryKind::Exists => "EXISTS(SubPlan)".to_owned(),
-                _ => "(SubPlan)".to_owned(),
-            },
+            ExprKind::Subquery(subquery) => subplan(&subquery.kind).to_owned(),
         }
     }
 
