@@ -70,7 +70,7 @@ class Doors:
             try:
                 with open(f"/proc/{process}/smaps_rollup", encoding="ascii") as rollup:
                     total += next(int(line.split()[1]) for line in rollup if line.startswith("Pss:"))
-            except FileNotFoundError:
+            except (FileNotFoundError, ProcessLookupError):
                 continue
         return total
 
@@ -144,6 +144,7 @@ def idle(doors, arguments, _directory):
     result = {}
 
     async def hold(kind):
+        settle(doors)
         before_kb = doors.memory_kb()
         clients = [doors.client(kind) for _ in range(arguments.idle)]
         # Not at once: what many logins need together is not what idle ones keep.
