@@ -115,19 +115,13 @@ impl CommitBuffer {
         self.inner.lock().has_ended = true;
     }
 
-    /// Whether there is nothing in it any more, nor will be.
-    fn is_over(&self) -> bool {
-        let inner = self.inner.lock();
-        inner.has_ended && inner.segments.is_empty()
-    }
-
     /// The epoch of the newest commit there was.
     fn newest(&self) -> Epoch {
         Epoch(self.newest.load(Ordering::Acquire))
     }
 
-    /// Moves the segments of epochs up to `closed` into `out`.
-    fn take(&self, closed: Epoch, out: &mut Vec<Segment>) {
+    /// Moves the segments of epochs up to `closed` into `out`. Whether nothing is left, nor will come.
+    fn take(&self, closed: Epoch, out: &mut Vec<Segment>) -> bool {
         let mut inner = self.inner.lock();
         let mut taken = 0;
         while inner.segments.front().is_some_and(|segment| segment.epoch <= closed) {
@@ -136,6 +130,7 @@ impl CommitBuffer {
             out.push(segment);
         }
         self.bytes.fetch_sub(taken, Ordering::Relaxed);
+        inner.has_ended && inner.segments.is_empty()
     }
 
     /// Gives an emptied vector back for reuse.
@@ -192,12 +187,9 @@ impl Buffers {
         segments: &mut Vec<(Arc<CommitBuffer>, Segment)>,
     ) {
         let mut all = self.all.lock();
-        for buffer in all.iter() {
-            buffer.take(closed, taken);
-            segments.extend(taken.drain(..).map(|segment| (Arc::clone(buffer), segment)));
-        }
         all.retain(|buffer| {
-            let is_over = buffer.is_over();
+            let is_over = buffer.take(closed, taken);
+            segments.extend(taken.drain(..).map(|segment| (Arc::clone(buffer), segment)));
             if is_over {
                 self.newest_gone.fetch_max(buffer.newest().0, Ordering::Relaxed);
             }
