@@ -12,9 +12,6 @@ use crate::session::host::Host;
 
 /// How often it is looked whether a session has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// A statement warns so often: a query may ask for ever more sessions that are not there.
-const WARNINGS_MAX: usize = 10_000;
-
 /// Of a process: whether there is one, whose statement is cancelled.
 pub(super) fn cancel(host: &Host, args: &[Datum]) -> Result<Datum> {
     let [Datum::Int4(process)] = args else { return Ok(Datum::Null) };
@@ -75,10 +72,7 @@ fn no_process(process: i32) -> String {
 }
 
 fn warn(host: &Host, message: String) {
-    let mut warnings = host.pending_warnings.lock();
-    if warnings.len() < WARNINGS_MAX {
-        warnings.push(SqlError::new(SqlState::WARNING, message));
-    }
+    host.pending_warnings.add(SqlError::new(SqlState::WARNING, message));
 }
 
 /// Whose sessions somebody may cancel and end (pg_signal_backend).

@@ -5,6 +5,7 @@
 //! until the statement is over and take hold only if it succeeded.
 
 mod answers;
+mod warnings;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -21,6 +22,7 @@ use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
+use self::warnings::Warnings;
 pub use super::memory::{CursorShown, Memory, PreparedByName};
 use super::role_setting;
 use crate::catalog::CatalogState;
@@ -57,7 +59,7 @@ pub struct Host {
     /// The statement asked for the configuration to be read again.
     pub pending_reload: Arc<AtomicBool>,
     /// What functions of the statement warn of, to be told after it.
-    pub pending_warnings: Arc<Mutex<Vec<SqlError>>>,
+    pub pending_warnings: Arc<Warnings>,
     /// This host as routines with SET clauses see it.
     pub with_settings: OnceLock<Box<WithSettings>>,
     /// Nobody waits any longer for the query that this host was made for; never set where it
@@ -238,7 +240,7 @@ impl Host {
         self.pending_definitions.lock().clear();
         self.pending_repartitions.lock().clear();
         self.pending_reload.store(false, Ordering::Relaxed);
-        self.pending_warnings.lock().clear();
+        drop(self.pending_warnings.take());
     }
 
     /// Whether the run has asked for something to be done after it.
@@ -247,7 +249,7 @@ impl Host {
             || !self.pending_definitions.lock().is_empty()
             || !self.pending_repartitions.lock().is_empty()
             || self.pending_reload.load(Ordering::Relaxed)
-            || !self.pending_warnings.lock().is_empty()
+            || !self.pending_warnings.is_empty()
     }
 
     /// A context for work outside any transaction: literals, parameters, constant folding.

@@ -240,7 +240,7 @@ impl Session {
 
     /// Runs what functions of a statement asked for beside it.
     async fn run_asked_for(&mut self, host: &Host) -> Result<()> {
-        for warning in std::mem::take(&mut *host.pending_warnings.lock()) {
+        for warning in host.pending_warnings.take() {
             self.notice(Severity::Warning, &warning);
         }
         let calls = std::mem::take(&mut *host.pending_definitions.lock());
