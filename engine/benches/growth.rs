@@ -4,19 +4,20 @@
 //! `cargo bench -p archipel-engine --bench growth [MANY]` doubles them up to MANY and prints what one costs;
 //! the exponent is that of all of them together: 1 where the cost of one stays the same.
 
+mod keys;
+
 use std::sync::Arc;
 use std::time::Instant;
 
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, SequenceId, TreeId, TxnId};
 use archipel_engine::log::MemoryStore;
-use archipel_engine::schema::{KeyColumn, Placement, TableDef};
-use archipel_engine::storage::KeyBuf;
-use archipel_engine::storage::key::encode_cell;
+use archipel_engine::schema::{Placement, TableDef};
 use archipel_engine::{
     ClaimSet, DdlOp, Engine, EngineConfig, Program, Repartition, RoutingTable, SequenceDef, Stop,
     SubmitOptions, Txn,
 };
+use keys::{key, key_column};
 
 /// Distributed tables have these numbers and higher ones.
 const TABLES: u32 = 1_000_000;
@@ -24,16 +25,6 @@ const TABLES: u32 = 1_000_000;
 const REFERENCES: u32 = 2_000_000;
 /// Of things that are measured one by one.
 const SAMPLE: usize = 2_000;
-
-fn key_column() -> KeyColumn {
-    KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false, form: Default::default() }
-}
-
-fn key(id: usize) -> KeyBuf {
-    let mut key = KeyBuf::new();
-    encode_cell(&mut key, Cell::Int8(id as i64), &key_column(), ColumnKind::Int8);
-    key
-}
 
 fn run(engine: &Engine, body: impl FnMut(&mut Txn<'_>) -> Result<(), Stop> + Send + 'static) {
     let done = engine.submit(Script(Box::new(body)), SubmitOptions::default()).wait();

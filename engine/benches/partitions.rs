@@ -6,35 +6,26 @@
 //! PARTITIONS, and prints what one of each cost on the way; the exponent is that of the whole: 1 where the
 //! cost of one stays the same.
 
+mod keys;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archipel_engine::cell::{Cell, ColumnKind};
+use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::log::MemoryStore;
-use archipel_engine::schema::{KeyColumn, Placement, TableDef};
-use archipel_engine::storage::KeyBuf;
-use archipel_engine::storage::key::encode_cell;
+use archipel_engine::schema::{Placement, TableDef};
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, EngineConfig, KeyRange, Program, Repartition, RoutingTable, Stop,
     SubmitOptions, TableMeta, Txn,
 };
+use keys::{key, key_column};
 
 const TABLE: TreeId = TreeId(100);
 const GROUP: GroupId = GroupId(100);
 /// Of moves and merges: so many are enough to measure.
 const SAMPLE: usize = 500;
-
-fn key_column() -> KeyColumn {
-    KeyColumn { column: 0, descending: false, nulls_first: false, nullable: false, form: Default::default() }
-}
-
-fn key(id: usize) -> KeyBuf {
-    let mut key = KeyBuf::new();
-    encode_cell(&mut key, Cell::Int8(id as i64), &key_column(), ColumnKind::Int8);
-    key
-}
 
 struct Make;
 
