@@ -149,6 +149,11 @@ pub fn type_named(name: &str) -> Option<&'static TypeInfo> {
     table.by_name.get(name).map(|&row| &table.rows[row])
 }
 
+/// Whether it only stands for others or for nothing, so that no column may have it: typtype 'p'.
+pub fn is_pseudo_type(ty: Oid) -> bool {
+    type_info(ty).is_some_and(|info| info.kind == b'p')
+}
+
 /// Whether it is a date, a time or a moment: typcategory 'D'.
 pub fn is_date_or_time(ty: Oid) -> bool {
     type_info(ty).is_some_and(|info| info.category == b'D')

@@ -10,6 +10,7 @@ use archipel_sql::catalog::{
     Column, Identity, OnCommit, Persistence, SYSTEM_COLUMNS, Sequence, Table, TableKind,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use archipel_sql::type_table::is_pseudo_type;
 use archipel_sql::types::{Oid, Type};
 
 use super::collation::check_collatable;
@@ -549,22 +550,7 @@ pub(crate) fn named_type(name: &str, written: &TypeName, work: &Work<'_>) -> Res
     }
     work.require_lookup(written)?;
     let (ty, domain) = work.catalog.resolve_declared(written, work.search_path())?;
-    let pseudo = matches!(
-        ty.oid,
-        Oid::RECORD
-            | Oid::CSTRING
-            | Oid::ANY
-            | Oid::ANYARRAY
-            | Oid::VOID
-            | Oid::TRIGGER
-            | Oid::ANYELEMENT
-            | Oid::ANYNONARRAY
-            | Oid::ANYCOMPATIBLE
-            | Oid::ANYCOMPATIBLEARRAY
-            | Oid::UNKNOWN
-            | Oid::RECORD_ARRAY
-    );
-    if pseudo {
+    if is_pseudo_type(ty.oid) {
         return Err(invalid(format!("column \"{name}\" has pseudo-type {written}")));
     }
     work.require_type(ty, domain)?;

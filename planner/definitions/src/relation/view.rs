@@ -12,8 +12,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{Positions, parse, parse_query};
-use archipel_sql::type_table::{BuiltIn, TypeNames};
-use archipel_sql::types::Oid;
+use archipel_sql::type_table::{BuiltIn, TypeNames, is_pseudo_type};
 use sqlparser::ast::{Cte, ObjectName, Query, SetExpr, Visit, Visitor};
 
 use super::policy_users;
@@ -126,10 +125,7 @@ fn make_view(create: &CreateView, work: &mut Work<'_>) -> Result<()> {
                 format!("column \"{}\" specified more than once", column.name),
             ));
         }
-        if matches!(
-            column.ty.oid,
-            Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID | Oid::ANYARRAY | Oid::ANYCOMPATIBLEARRAY
-        ) {
+        if is_pseudo_type(column.ty.oid) {
             let message =
                 format!("column \"{}\" has pseudo-type {}", column.name, BuiltIn.format_type(column.ty));
             return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));

@@ -13,7 +13,7 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::{parse, parse_query, parse_type_name};
 use archipel_sql::system::type_as_written;
-use archipel_sql::type_table::{BuiltIn, TypeNames};
+use archipel_sql::type_table::{BuiltIn, TypeNames, is_pseudo_type};
 use archipel_sql::types::{Oid, Type};
 
 use super::block_definition::other_definitions;
@@ -232,7 +232,7 @@ impl Session {
     }
 
     fn column_of(&mut self, name: String, output: &OutputColumn) -> Result<ColumnDefinition> {
-        if matches!(output.ty.oid, Oid::RECORD | Oid::RECORD_ARRAY | Oid::VOID) {
+        if is_pseudo_type(output.ty.oid) {
             let ty = BuiltIn.format_type(output.ty);
             return Err(SqlError::new(
                 SqlState::INVALID_TABLE_DEFINITION,
