@@ -179,8 +179,8 @@ fn export_snapshot(host: &Host) -> String {
 /// The place of a row whose key is no small integer.
 fn row_place(host: &Host, args: &[Datum]) -> Result<Datum> {
     let [Datum::Oid(constraint), _, key @ ..] = args else { return Ok(Datum::Null) };
-    host.memory.transaction.keep_places(&host.server.row_places);
-    host.server.row_places.place(KeyOf { database: host.database.oid, constraint: *constraint }, key)
+    let asker = host.memory.transaction.keep_places(&host.server.row_places);
+    host.server.row_places.place(asker, KeyOf { database: host.database.oid, constraint: *constraint }, key)
 }
 
 /// A column of the key of the row at a place, if it is still of the type that is asked for.
@@ -189,9 +189,9 @@ fn place_key(host: &Host, args: &[Datum]) -> Datum {
         return Datum::Null;
     };
     let Ok(column) = usize::try_from(*column) else { return Datum::Null };
-    host.memory.transaction.keep_places(&host.server.row_places);
+    let asker = host.memory.transaction.keep_places(&host.server.row_places);
     let of = KeyOf { database: host.database.oid, constraint: *constraint };
-    let value = host.server.row_places.key_column(of, *place, column);
+    let value = host.server.row_places.key_column(asker, of, *place, column);
     if may_be(&value, *ty) { value } else { Datum::Null }
 }
 

@@ -174,11 +174,11 @@ impl OwnTransaction {
         own.exported.push(snapshot);
     }
 
-    /// Keeps the places of rows that it asks for from now on until it is over.
-    pub fn keep_places(&self, places: &Arc<RowPlaces>) {
+    /// Keeps the places of rows that it asks for from now on until it is over; as whom it asks for them.
+    pub fn keep_places(&self, places: &Arc<RowPlaces>) -> u64 {
         let mut own = self.own.lock();
         self.used.store(true, Ordering::Relaxed);
-        own.places.get_or_insert_with(|| places.in_use());
+        own.places.get_or_insert_with(|| places.in_use()).asker()
     }
 
     /// The transaction is over.

@@ -5,8 +5,8 @@
 //! **Whose it is.** A key is one of a constraint of a database, so that a number never leads into another table, nor
 //! to a row of the same one under another key. It is compared by a digest under a salt that nobody outside knows.
 //!
-//! **How long.** What a transaction has asked for stays until it ends: its statements find the rows again. Behind
-//! that, entries are kept as long as all of them take less than [`KEPT_BYTES`]; the oldest go first. No number is
+//! **How long.** What a transaction has asked for stays until it ends: its statements find the rows again. It keeps
+//! nothing that others ask for meanwhile. Behind that, entries are kept as long as all of them take less than [`KEPT_BYTES`]; the oldest go first. No number is
 //! drawn twice, not by a later start of the server either (its number is in them), so that one which was forgotten
 //! finds no row rather than another. A statement that would need more than [`BYTES_MAX`] at once is refused.
 //!
@@ -45,6 +45,9 @@ const START_SHIFT: u32 = 32;
 /// After so many starts their numbers come again.
 const STARTS: u64 = (1 << 14) - 1;
 
+/// Of so many who have asked, those that are over are taken out before others are noted.
+const ASKERS_MAX: usize = 8;
+
 /// How many entries are looked at for one that may go, whenever one comes.
 const LOOKS: usize = 4;
 
@@ -58,8 +61,8 @@ struct Entry {
     constraint: Oid,
     key: Box<[Datum]>,
     bytes: usize,
-    /// The newest transaction there was when it was last asked for.
-    used: u64,
+    /// Who has asked for it; some of them may be over.
+    askers: Vec<u64>,
 }
 
 /// Some of the entries.
@@ -100,6 +103,13 @@ pub struct PlacesInUse {
     since: u64,
 }
 
+impl PlacesInUse {
+    /// Who asks.
+    pub fn asker(&self) -> u64 {
+        self.since
+    }
+}
+
 impl Drop for PlacesInUse {
     fn drop(&mut self) {
         self.places.under_way.lock().remove(&self.since);
@@ -134,15 +144,14 @@ impl RowPlaces {
     }
 
     /// The place of the row with a key, of which no column is NULL; 53200 where too many are in use.
-    pub fn place(&self, of: KeyOf, key: &[Datum]) -> Result<Datum> {
+    pub fn place(&self, asker: u64, of: KeyOf, key: &[Datum]) -> Result<Datum> {
         let (digest, text_bytes) = self.digest(of, key)?;
-        let used = self.transactions.load(Ordering::Relaxed);
         let shard_number = digest.0 as usize % self.shards.len();
         let mut shard = self.shards[shard_number].lock();
         if let Some(number) = shard.numbers.get(&digest).copied()
             && let Some(entry) = shard.entries.get_mut(&number)
         {
-            entry.used = used;
+            self.note(entry, asker);
             return Ok(self.shown(number));
         }
         let bytes = ENTRY_BYTES + text_bytes + std::mem::size_of_val(key);
@@ -159,14 +168,15 @@ impl RowPlaces {
         shard.drawn += 1;
         shard.numbers.insert(digest, number);
         let (database, constraint) = (of.database, of.constraint);
-        let entry = Entry { digest, database, constraint, key: key.into(), bytes, used };
+        let askers = vec![asker];
+        let entry = Entry { digest, database, constraint, key: key.into(), bytes, askers };
         shard.entries.insert(number, entry);
         shard.order.push_back(number);
         Ok(self.shown(number))
     }
 
     /// A column of the key of the row at a place; NULL if no row is known there.
-    pub fn key_column(&self, of: KeyOf, place: i64, column: usize) -> Datum {
+    pub fn key_column(&self, asker: u64, of: KeyOf, place: i64, column: usize) -> Datum {
         let number = drawn_number(place).and_then(|number| number.checked_sub(self.base));
         let Some(number) = number else { return Datum::Null };
         let shard = number & ((1 << SHARD_BITS) - 1);
@@ -176,7 +186,7 @@ impl RowPlaces {
         if entry.database != of.database || entry.constraint != of.constraint {
             return Datum::Null;
         }
-        entry.used = self.transactions.load(Ordering::Relaxed);
+        self.note(entry, asker);
         entry.key.get(column).cloned().unwrap_or(Datum::Null)
     }
 
@@ -184,13 +194,26 @@ impl RowPlaces {
         drawn_place(self.base + number)
     }
 
+    fn note(&self, entry: &mut Entry, asker: u64) {
+        if entry.askers.contains(&asker) {
+            return;
+        }
+        if entry.askers.len() >= ASKERS_MAX {
+            let under_way = self.under_way.lock();
+            entry.askers.retain(|other| under_way.contains(other));
+        }
+        entry.askers.push(asker);
+    }
+
     /// Lets go of entries that nobody under way has asked for.
     fn make_room(&self, shard: &mut Shard) {
-        let oldest = self.under_way.lock().first().copied().unwrap_or(u64::MAX);
+        let under_way = self.under_way.lock();
         for _ in 0..LOOKS {
             let Some(number) = shard.order.pop_front() else { return };
             match shard.entries.get(&number) {
-                Some(entry) if entry.used >= oldest => shard.order.push_back(number),
+                Some(entry) if entry.askers.iter().any(|asker| under_way.contains(asker)) => {
+                    shard.order.push_back(number);
+                }
                 Some(entry) => {
                     self.bytes.fetch_sub(entry.bytes, Ordering::Relaxed);
                     let digest = entry.digest;
@@ -231,8 +254,15 @@ mod tests {
 
     const KEY: KeyOf = KeyOf { database: Oid(1), constraint: Oid(2) };
 
+    /// Nobody under way.
+    const OVER: u64 = 0;
+
     fn place(places: &RowPlaces, of: KeyOf, key: &str) -> i64 {
-        match places.place(of, &[Datum::text(key)]) {
+        place_for(places, OVER, of, key)
+    }
+
+    fn place_for(places: &RowPlaces, asker: u64, of: KeyOf, key: &str) -> i64 {
+        match places.place(asker, of, &[Datum::text(key)]) {
             Ok(Datum::Int8(place)) => place,
             other => panic!("no place: {other:?}"),
         }
@@ -244,13 +274,14 @@ mod tests {
         let (a, b) = (place(&places, KEY, "a"), place(&places, KEY, "b"));
         assert_ne!(a, b);
         assert_eq!(place(&places, KEY, "a"), a);
-        assert_eq!(places.key_column(KEY, a, 0), Datum::text("a"));
-        assert_eq!(places.key_column(KEY, a, 1), Datum::Null);
+        assert_eq!(places.key_column(OVER, KEY, a, 0), Datum::text("a"));
+        assert_eq!(places.key_column(OVER, KEY, a, 1), Datum::Null);
         let other = KeyOf { constraint: Oid(3), ..KEY };
-        assert_eq!(places.key_column(other, a, 0), Datum::Null);
+        assert_eq!(places.key_column(OVER, other, a, 0), Datum::Null);
         assert_ne!(place(&places, other, "a"), a);
         // What belongs together is told from what does not.
-        let pair = |one: &str, two: &str| places.place(KEY, &[Datum::text(one), Datum::text(two)]).unwrap();
+        let pair =
+            |one: &str, two: &str| places.place(OVER, KEY, &[Datum::text(one), Datum::text(two)]).unwrap();
         assert_ne!(pair("a", "bc"), pair("ab", "c"));
     }
 
@@ -260,25 +291,25 @@ mod tests {
         let old = place(&before, KEY, "a");
         let after = RowPlaces::of_start(4);
         place(&after, KEY, "a");
-        assert_eq!(after.key_column(KEY, old, 0), Datum::Null);
+        assert_eq!(after.key_column(OVER, KEY, old, 0), Datum::Null);
         let new = place(&after, KEY, "a");
-        assert_eq!(before.key_column(KEY, new, 0), Datum::Null);
+        assert_eq!(before.key_column(OVER, KEY, new, 0), Datum::Null);
     }
 
     #[test]
     fn what_is_in_use_stays_and_what_is_not_goes() {
         let places = RowPlaces::bounded(0, 0, BYTES_MAX);
         let kept = places.in_use();
-        let first = place(&places, KEY, "first");
+        let first = place_for(&places, kept.asker(), KEY, "first");
         for i in 0..1000 {
             place(&places, KEY, &i.to_string());
         }
-        assert_eq!(places.key_column(KEY, first, 0), Datum::text("first"));
+        assert_eq!(places.key_column(OVER, KEY, first, 0), Datum::text("first"));
         drop(kept);
         for i in 1000..20_000 {
             place(&places, KEY, &i.to_string());
         }
-        assert_eq!(places.key_column(KEY, first, 0), Datum::Null);
+        assert_eq!(places.key_column(OVER, KEY, first, 0), Datum::Null);
         let known: usize = places.shards.iter().map(|shard| shard.lock().entries.len()).sum();
         assert!(known < 1000, "{known} are known");
         // It comes back as another.
@@ -286,10 +317,34 @@ mod tests {
     }
 
     #[test]
+    fn who_is_idle_keeps_nothing_that_others_have_asked_for() {
+        let places = RowPlaces::bounded(0, 0, 1_000 * ENTRY_BYTES);
+        let idle = places.in_use();
+        let first = place_for(&places, idle.asker(), KEY, "first");
+        for i in 0..20_000 {
+            let other = places.in_use();
+            place_for(&places, other.asker(), KEY, &i.to_string());
+            // However often it is asked for.
+            place_for(&places, other.asker(), KEY, "first");
+        }
+        assert_eq!(places.key_column(OVER, KEY, first, 0), Datum::text("first"));
+        let asked: usize = places
+            .shards
+            .iter()
+            .flat_map(|shard| {
+                shard.lock().entries.values().map(|entry| entry.askers.len()).collect::<Vec<_>>()
+            })
+            .max()
+            .unwrap();
+        assert!(asked <= ASKERS_MAX + 1, "{asked}");
+    }
+
+    #[test]
     fn more_than_there_may_be_are_refused() {
         let places = RowPlaces::bounded(0, 0, 100 * ENTRY_BYTES);
-        let _kept = places.in_use();
-        let refused = (0..1000).find_map(|i: i32| places.place(KEY, &[Datum::text(&i.to_string())]).err());
+        let kept = places.in_use();
+        let refused = (0..1000)
+            .find_map(|i: i32| places.place(kept.asker(), KEY, &[Datum::text(&i.to_string())]).err());
         assert_eq!(refused.map(|error| error.state()), Some(SqlState::OUT_OF_MEMORY));
     }
 }
