@@ -17,7 +17,7 @@ use refusal::refuse;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::authentication::admission::Stranger;
-use crate::authentication::lobby::Lobby;
+use crate::authentication::lobby::{Guest, Lobby, too_slow};
 use crate::authentication::state;
 use crate::session::belongings::MovingSession;
 use crate::sessions::Sessions;
@@ -170,9 +170,10 @@ impl Front {
                 Ok((socket, address)) => {
                     let (front, place) = (self.clone(), lobby.enter());
                     let client = address.as_socket().map(canonical);
+                    let guest = place.guest();
                     tokio::spawn(async move {
                         let limit = state::time_limit(&*front.host);
-                        place.occupied_by(limit, front.admit(socket, client)).await;
+                        place.occupied_by(limit, front.admit(socket, client, &guest)).await;
                     });
                 }
                 Err(error) => {
@@ -183,14 +184,19 @@ impl Front {
         }
     }
 
-    async fn admit(&self, socket: socket2::Socket, client: Option<SocketAddr>) -> std::io::Result<()> {
+    async fn admit(
+        &self,
+        socket: socket2::Socket,
+        client: Option<SocketAddr>,
+        guest: &Guest,
+    ) -> std::io::Result<()> {
         if client.is_some() {
             socket.set_tcp_nodelay(true)?;
         }
         let mut socket = Socket::new(socket)?;
         let mut pending: Vec<u8> = Vec::with_capacity(1024);
         let mut room = [0; 1024];
-        let mut negotiation = Negotiation::new(&self.tls, client);
+        let mut negotiation = Negotiation::new(&self.tls, client, guest);
         loop {
             if negotiation.begins_with_tls(&socket, &pending) {
                 let arrived = std::mem::take(&mut pending);
@@ -200,7 +206,10 @@ impl Front {
             match opening(&pending) {
                 Ok(None) if pending.len() > SMALL_MESSAGE_BYTES_MAX => return Ok(()),
                 Ok(None) => {
-                    let count = socket.read(&mut room).await?;
+                    let Some(said) = guest.says(socket.read(&mut room)).await else {
+                        return refuse(&socket, &too_slow()).await;
+                    };
+                    let count = said?;
                     if count == 0 {
                         return Ok(());
                     }
@@ -229,7 +238,7 @@ impl Front {
                     let rest = pending.split_off(length);
                     let (host, said) = (&*self.host, &parameters);
                     let stranger =
-                        Stranger { host, socket: &socket, client, minor_version, parameters: said };
+                        Stranger { host, socket: &socket, guest, client, minor_version, parameters: said };
                     let rest = match stranger.authenticate(rest).await? {
                         Ok(rest) => rest,
                         Err(error) => return refuse(&socket, &error).await,

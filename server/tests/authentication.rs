@@ -338,6 +338,32 @@ async fn clients_that_do_not_say_who_they_are_take_no_place_and_go() {
     assert_eq!(house.enter("scram", "pencil").await, "ok");
 }
 
+#[tokio::test]
+async fn who_keeps_others_waiting_is_told_and_goes() {
+    // A quarter of them are for who comes by TCP and is not known yet.
+    let server = Server::start_with_descriptors(200, &["authentication_timeout=600"]);
+    let house = House::of(server).await;
+    house.sql(ROLES).await;
+    house.rules("host all all all scram-sha-256").await;
+    let mut silent: Vec<Raw> = (0..60)
+        .map(|number| match number % 2 {
+            0 => house.server.unopened(),
+            _ => greeted(&house.server, "scram"),
+        })
+        .collect();
+    assert_eq!(house.enter("scram", "pencil").await, "ok");
+    // Ten of them had to wait for places, and so had the one that came in.
+    for (number, raw) in silent.iter_mut().take(11).enumerate() {
+        if number % 2 == 1 {
+            assert_eq!(raw.receive().expect("a request").0, b'R');
+        }
+        let messages = [raw.receive().unwrap_or_else(|| panic!("{number} is told nothing"))];
+        assert_eq!(state(&messages).as_deref(), Some("53300"));
+        assert_eq!(field(&messages, b'S').as_deref(), Some("FATAL"));
+        assert!(raw.receive().is_none());
+    }
+}
+
 /// An address of this machine that is not loopback, if it has one: nothing is sent.
 fn own_address() -> Option<IpAddr> {
     let routed = || {

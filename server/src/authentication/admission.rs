@@ -18,6 +18,7 @@ use super::exchange::{Exchange, Failure, SASL_BYTES_MAX, initial_data, mechanism
 use super::hba::{ClientCertificateCheck, ClientName, HbaLine, Method};
 use super::host_name::HostName;
 use super::ident;
+use super::lobby::Guest;
 use super::names::names_of;
 use super::peer;
 use super::rules::{Applicant, Rules};
@@ -30,6 +31,7 @@ use crate::wire::startup::MINOR_VERSION_MAX;
 pub struct Stranger<'s> {
     pub host: &'s dyn Host,
     pub socket: &'s Socket,
+    pub guest: &'s Guest,
     /// `None`: it came through a Unix socket.
     pub client: Option<SocketAddr>,
     pub minor_version: u16,
@@ -56,7 +58,7 @@ impl Stranger<'_> {
     /// Finds out who it is; answers what it has sent after that. `pending` is what came after the startup
     /// packet. An outer error needs no answer, an inner one is the answer.
     pub async fn authenticate(&self, pending: Vec<u8>) -> io::Result<Result<Vec<u8>, SqlError>> {
-        let mut exchange = Exchange::new(self.socket, pending);
+        let mut exchange = Exchange::new(self.socket, self.guest, pending);
         match self.prove(&mut exchange).await {
             Ok(()) => Ok(Ok(exchange.into_rest())),
             Err(Failure::Refused(error)) => Ok(Err(error)),

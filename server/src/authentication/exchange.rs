@@ -5,6 +5,7 @@ use std::io;
 
 use archipel_sql::error::{SqlError, SqlState};
 
+use super::lobby::{Guest, too_slow};
 use crate::wire::output::Output;
 use crate::wire::socket::Socket;
 
@@ -42,14 +43,15 @@ pub fn violation(message: impl Into<String>) -> SqlError {
 /// The conversation.
 pub struct Exchange<'s> {
     socket: &'s Socket,
+    guest: &'s Guest,
     /// What has come and nobody has looked at.
     pending: Vec<u8>,
 }
 
 impl<'s> Exchange<'s> {
     /// `pending` is what came after the startup packet.
-    pub fn new(socket: &'s Socket, pending: Vec<u8>) -> Exchange<'s> {
-        Exchange { socket, pending }
+    pub fn new(socket: &'s Socket, guest: &'s Guest, pending: Vec<u8>) -> Exchange<'s> {
+        Exchange { socket, guest, pending }
     }
 
     /// What came after the last message that was read.
@@ -103,7 +105,8 @@ impl<'s> Exchange<'s> {
 
     async fn read(&mut self) -> Result<(), Failure> {
         let mut room = [0; 1024];
-        match self.socket.read(&mut room).await? {
+        let said = self.guest.says(self.socket.read(&mut room)).await;
+        match said.ok_or_else(too_slow)?? {
             0 => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
             count => {
                 self.pending.extend_from_slice(&room[..count]);
@@ -163,7 +166,8 @@ mod tests {
         std::io::Write::write_all(&mut &theirs, sent).unwrap();
         drop(theirs);
         let socket = Socket::new(ours.into()).unwrap();
-        let mut exchange = Exchange::new(&socket, Vec::new());
+        let guest = Guest::default();
+        let mut exchange = Exchange::new(&socket, &guest, Vec::new());
         let answer = exchange.password().await;
         (answer, exchange.into_rest())
     }

@@ -2,14 +2,20 @@
 //!
 //! Each listening socket has a lobby of its own, so that a flood through one leaves the others alone. When a
 //! lobby is full, nobody else is accepted for the moment: the kernel holds them, and a storm of good clients is
-//! served in its order. But whoever has been there for a while does not hold up others: the oldest goes. To
-//! refuse new ones instead would let a few idle connections keep everybody out, and to send the oldest
-//! away at once would lose good clients in a storm.
+//! served in its order. But whoever lets others wait for long goes, and is told why. To refuse new ones instead
+//! would let a few idle connections keep everybody out, and to send somebody away at once would lose good clients
+//! in a storm.
+//!
+//! What counts is only the time in which it was the client's turn to say something, in a full lobby: it is looked
+//! who that is, so often a second at most, and not while this thread has no time to. So nobody goes for what the
+//! server itself has not got round to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use archipel_sql::error::{SqlError, SqlState};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -19,8 +25,10 @@ const GUESTS_MAX: usize = 1_000;
 const DESCRIPTORS_PER_GUEST: u64 = 2;
 /// And so many in any case.
 const GUESTS_MIN: usize = 32;
-/// In a full lobby, who has been there longer than this goes.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// A full lobby is looked at once in this time.
+const LOOK: Duration = Duration::from_millis(100);
+/// Whoever was found silent by more looks than these has kept others waiting for too long: three seconds.
+const LOOKS_MAX: u32 = 30;
 
 /// See the module's head.
 pub struct Lobby {
@@ -28,17 +36,22 @@ pub struct Lobby {
     /// Somebody has left.
     left: Notify,
     guests_max: usize,
-    patience: Duration,
+    look: Duration,
 }
 
-#[derive(Default)]
 struct Guests {
     here: BTreeMap<u64, Arc<Guest>>,
     next: u64,
+    looked: Instant,
 }
 
-struct Guest {
-    since: Instant,
+/// Somebody in a lobby, or elsewhere, where nobody asks it to go (the default).
+#[derive(Default)]
+pub struct Guest {
+    /// It is its turn to say something.
+    is_awaited: AtomicBool,
+    /// So many looks found it silent.
+    silent: AtomicU32,
     asked_to_go: Notify,
 }
 
@@ -49,37 +62,70 @@ pub struct Place {
     guest: Arc<Guest>,
 }
 
+/// What a guest is told that was asked to go.
+pub fn too_slow() -> SqlError {
+    SqlError::new(SqlState::TOO_MANY_CONNECTIONS, "sorry, too many clients already")
+        .with_detail("The client took too long to say who it is while others were waiting.")
+}
+
+impl Guest {
+    /// Waits for something of the client's; `None`: it was asked to go meanwhile.
+    pub async fn says<T>(&self, arrives: impl Future<Output = T>) -> Option<T> {
+        self.is_awaited.store(true, Ordering::Relaxed);
+        let said = tokio::select! {
+            biased;
+            () = self.asked_to_go.notified() => None,
+            said = arrives => Some(said),
+        };
+        self.is_awaited.store(false, Ordering::Relaxed);
+        said
+    }
+}
+
 impl Lobby {
     /// An empty one of so many.
     pub fn one_of(lobbies: usize) -> Arc<Lobby> {
-        Lobby::of(guests_max(descriptors_max(), lobbies), PATIENCE)
+        Lobby::of(guests_max(descriptors_max(), lobbies), LOOK)
     }
 
-    fn of(guests_max: usize, patience: Duration) -> Arc<Lobby> {
-        Arc::new(Lobby { guests: Mutex::default(), left: Notify::new(), guests_max, patience })
+    fn of(guests_max: usize, look: Duration) -> Arc<Lobby> {
+        let guests = Guests { here: BTreeMap::new(), next: 0, looked: Instant::now() };
+        Arc::new(Lobby { guests: Mutex::new(guests), left: Notify::new(), guests_max, look })
     }
 
     /// Waits until there is room for one more. For the one task that lets guests in.
     pub async fn room(&self) {
-        while let Some(wait) = self.wait() {
+        while !self.has_room() {
             // Whichever it was, the next look tells.
-            let _ = tokio::time::timeout(wait, self.left.notified()).await;
+            let _ = tokio::time::timeout(self.look, self.left.notified()).await;
         }
     }
 
-    /// How long the oldest guest may stay, if it is in the way of others. It goes when that is over.
-    fn wait(&self) -> Option<Duration> {
+    /// Whether there is room. In a full lobby the one goes that has been silent for the longest, if that was
+    /// long.
+    fn has_room(&self) -> bool {
         let mut guests = self.guests.lock();
         if guests.here.len() < self.guests_max {
-            return None;
+            return true;
         }
-        let oldest = guests.here.first_entry()?;
-        let waited = oldest.get().since.elapsed();
-        if waited < self.patience {
-            return Some(self.patience - waited);
+        let is_time = guests.looked.elapsed() >= self.look;
+        if is_time {
+            guests.looked = Instant::now();
         }
-        oldest.remove().asked_to_go.notify_one();
-        None
+        let mut slowest = (LOOKS_MAX, None);
+        for (number, guest) in &guests.here {
+            if !guest.is_awaited.load(Ordering::Relaxed) {
+                continue;
+            }
+            let silent = guest.silent.fetch_add(u32::from(is_time), Ordering::Relaxed);
+            if silent > slowest.0 {
+                slowest = (silent, Some(*number));
+            }
+        }
+        let Some(guest) = slowest.1.and_then(|number| guests.here.remove(&number)) else { return false };
+        guest.asked_to_go.notify_one();
+        tracing::warn!("too many clients do not say who they are: the slowest was sent away");
+        true
     }
 
     /// A place for somebody who has come.
@@ -87,25 +133,24 @@ impl Lobby {
         let mut guests = self.guests.lock();
         let number = guests.next;
         guests.next += 1;
-        let guest = Arc::new(Guest { since: Instant::now(), asked_to_go: Notify::new() });
+        let guest = Arc::new(Guest::default());
         guests.here.insert(number, guest.clone());
         Place { lobby: self.clone(), number, guest }
     }
 }
 
 impl Place {
-    /// Does what a guest has come for, unless it takes too long, or the place is needed.
+    /// Who has it.
+    pub fn guest(&self) -> Arc<Guest> {
+        self.guest.clone()
+    }
+
+    /// Does what a guest has come for, unless it takes too long. Whoever is asked to go ends it itself, and has
+    /// lost its place by then.
     pub async fn occupied_by(self, limit: Duration, visit: impl Future<Output = std::io::Result<()>>) {
-        tokio::select! {
-            ended = tokio::time::timeout(limit, visit) => {
-                // A client that is gone needs no answer.
-                if ended.is_err() {
-                    tracing::info!("canceling authentication due to timeout");
-                }
-            }
-            () = self.guest.asked_to_go.notified() => {
-                tracing::warn!("too many clients do not say who they are: the oldest was sent away");
-            }
+        // A client that is gone needs no answer.
+        if tokio::time::timeout(limit, visit).await.is_err() {
+            tracing::info!("canceling authentication due to timeout");
         }
     }
 }
@@ -157,15 +202,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_has_been_there_too_long_goes_for_others() {
-        let lobby = Lobby::of(1, Duration::from_millis(50));
-        let place = lobby.enter();
-        let stays = place.occupied_by(Duration::from_secs(600), std::future::pending());
-        let idle = tokio::spawn(stays);
+    async fn who_is_silent_for_too_long_goes_for_others() {
+        let lobby = Lobby::of(2, Duration::from_millis(2));
+        let (silent, served) = (lobby.enter(), lobby.enter());
+        let guest = silent.guest();
+        let idle = tokio::spawn(silent.occupied_by(Duration::from_secs(600), async move {
+            assert!(guest.says(std::future::pending::<()>()).await.is_none());
+            Ok(())
+        }));
         lobby.room().await;
-        let _next = lobby.enter();
+        let next = lobby.enter();
         idle.await.unwrap();
-        assert_eq!(lobby.guests.lock().here.len(), 1, "the place that was taken is not given back twice");
+        assert_eq!(lobby.guests.lock().here.len(), 2, "the place that was taken is not given back twice");
+        // Neither those whom the server lets wait, nor those who have just spoken.
+        assert_eq!(next.guest().says(async { 7 }).await, Some(7));
+        let waited = tokio::time::timeout(Duration::from_millis(300), lobby.room()).await;
+        assert!(waited.is_err(), "somebody was asked to go");
+        drop((served, next));
+        lobby.room().await;
     }
 
     #[tokio::test]

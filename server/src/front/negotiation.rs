@@ -8,6 +8,7 @@ use std::sync::Arc;
 use archipel_sql::error::{SqlError, SqlState};
 
 use super::refusal::refuse;
+use crate::authentication::lobby::Guest;
 use crate::tls::{Encrypted, FIRST_BYTE, ServerTls, TlsContext};
 use crate::wire::socket::Socket;
 use crate::wire::startup::{MINOR_VERSION_MAX, Opening};
@@ -17,6 +18,7 @@ pub(super) struct Negotiation<'f> {
     tls: &'f ServerTls,
     /// `None` for a Unix socket.
     client: Option<SocketAddr>,
+    guest: &'f Guest,
     /// What the client has asked for already: each of the two encryptions may be asked for once, and none
     /// inside another.
     asked_tls: bool,
@@ -24,8 +26,8 @@ pub(super) struct Negotiation<'f> {
 }
 
 impl<'f> Negotiation<'f> {
-    pub(super) fn new(tls: &'f ServerTls, client: Option<SocketAddr>) -> Negotiation<'f> {
-        Negotiation { tls, client, asked_tls: false, asked_gss: false }
+    pub(super) fn new(tls: &'f ServerTls, client: Option<SocketAddr>, guest: &'f Guest) -> Negotiation<'f> {
+        Negotiation { tls, client, guest, asked_tls: false, asked_gss: false }
     }
 
     /// Notes an opening packet that asks for encryption; an error if it may not be asked for now.
@@ -97,7 +99,7 @@ impl<'f> Negotiation<'f> {
     /// The connection after its handshake; `None`: that has failed.
     async fn encrypt(&self, context: &TlsContext, socket: Socket, arrived: Vec<u8>) -> Option<Encrypted> {
         let config = context.clients.clone()?;
-        match self.tls.accept(context, config, socket, arrived).await {
+        match self.tls.accept(context, config, socket, arrived, self.guest).await {
             Ok(encrypted) => Some(encrypted),
             Err(error) => {
                 let client = self.client.map(|client| client.to_string()).unwrap_or_default();

@@ -20,6 +20,7 @@ use std::time::Duration;
 use archipel_engine::heap;
 use tokio::sync::Semaphore;
 
+use crate::authentication::lobby::Guest;
 use crate::threads::Threads;
 use crate::tls::ServerTls;
 use crate::wire::socket::Socket;
@@ -107,7 +108,8 @@ impl Pages {
         let Some(context) = self.tls.context() else { return Some(socket) };
         let Some(config) = context.http.clone() else { return Some(socket) };
         // Whoever does not speak TLS is told so by it.
-        let encrypted = self.tls.accept(&context, config, socket, Vec::new()).await.ok()?;
+        let encrypted =
+            self.tls.accept(&context, config, socket, Vec::new(), &Guest::default()).await.ok()?;
         Some(encrypted.socket)
     }
 

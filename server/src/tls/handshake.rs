@@ -13,6 +13,7 @@ use rustls::ServerConfig;
 
 use super::context::{ALPN, TlsContext};
 use super::server_tls::ServerTls;
+use crate::authentication::lobby::Guest;
 
 /// Everything a client may send before its handshake is over: chains of certificates fit.
 const HANDSHAKE_BYTES_MAX: usize = 128 * 1024;
@@ -62,6 +63,7 @@ impl ServerTls {
         config: Arc<ServerConfig>,
         socket: Socket,
         mut arrived: Vec<u8>,
+        guest: &Guest,
     ) -> Result<Encrypted, HandshakeError> {
         let mut session = Session::new(config)?;
         let mut bytes = arrived.len();
@@ -69,7 +71,10 @@ impl ServerTls {
         while session.connection().is_handshaking() {
             let whole = whole_records(&arrived);
             if whole == 0 {
-                let count = socket.read(&mut room).await?;
+                let Some(said) = guest.says(socket.read(&mut room)).await else {
+                    return Err(HandshakeError::Other("the client was too slow".to_owned()));
+                };
+                let count = said?;
                 if count == 0 {
                     return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
                 }

@@ -21,6 +21,8 @@ pub struct Server {
     pub directory: tempfile::TempDir,
     pub port: u16,
     child: Option<Child>,
+    /// The process may have so many; `None`: as this one.
+    descriptors: Option<u32>,
 }
 
 fn free_port() -> u16 {
@@ -30,14 +32,31 @@ fn free_port() -> u16 {
 
 impl Server {
     pub fn start(settings: &[&str]) -> Server {
+        Server::of(None, settings)
+    }
+
+    /// One that may have so many descriptors.
+    pub fn start_with_descriptors(descriptors: u32, settings: &[&str]) -> Server {
+        Server::of(Some(descriptors), settings)
+    }
+
+    fn of(descriptors: Option<u32>, settings: &[&str]) -> Server {
         let directory = tempfile::tempdir().expect("a temporary directory can be made");
-        let mut server = Server { directory, port: free_port(), child: None };
+        let mut server = Server { directory, port: free_port(), child: None, descriptors };
         server.launch(settings);
         server
     }
 
     pub fn command(&self, port: u16) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_archipel"));
+        let binary = env!("CARGO_BIN_EXE_archipel");
+        let mut command = match self.descriptors {
+            Some(descriptors) => {
+                let mut limited = Command::new("prlimit");
+                limited.arg(format!("--nofile={descriptors}")).arg(binary);
+                limited
+            }
+            None => Command::new(binary),
+        };
         command.args(["serve", "--http", "off", "--listen", &format!("127.0.0.1:{port}"), "--data-dir"]);
         command.arg(self.directory.path().join("data"));
         command.arg("--set").arg(format!("unix_socket_directories={}", self.directory.path().display()));
