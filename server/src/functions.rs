@@ -8,7 +8,6 @@
 mod signal;
 mod wait;
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
@@ -32,12 +31,14 @@ use crate::system::cells::array;
 /// Answers the function `name`.
 pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
     if let Some(call) = distribution_call(name, args) {
-        host.pending_definitions.lock().push(call?);
+        let call = call?;
+        host.asked.note(|asked| asked.definitions.push(call));
         return Ok(Datum::Null);
     }
     if let Some(change) = crate::system::repartition::from_function(host, name, args) {
         require_superuser(host, name)?;
-        host.pending_repartitions.lock().push(change?);
+        let change = change?;
+        host.asked.note(|asked| asked.repartitions.push(change));
         return Ok(Datum::Null);
     }
     Ok(match name {
@@ -106,7 +107,7 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         }
         "pg_reload_conf" => {
             require_superuser(host, name)?;
-            host.pending_reload.store(true, Ordering::Relaxed);
+            host.asked.note(|asked| asked.reload = true);
             Datum::Bool(true)
         }
         "pg_relation_size" | "pg_total_relation_size" | "pg_table_size" | "pg_indexes_size" | "sql_2325" => {
@@ -274,11 +275,8 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         let roles = host.settings.roles;
         let client = host.catalog.catalog.role(&host.entry.user).map_or(roles.session, |role| role.oid);
         role_setting::check_role(&host.catalog.catalog, roles, client, &name.to_lowercase(), &text)?;
-        host.pending.lock().push(PendingSetting {
-            name: name.to_string(),
-            value: text.clone(),
-            local: *local == Datum::Bool(true),
-        });
+        let (name, value, local) = (name.to_string(), text.clone(), *local == Datum::Bool(true));
+        host.asked.note(|asked| asked.settings.push(PendingSetting { name, value, local }));
         return Ok(Datum::text(&text));
     }
     role_setting::require_right(name, &host.rights())?;
@@ -286,11 +284,8 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
     let mut scratch = crate::settings::SessionSettings::new(host.server.live.values());
     scratch.set(name, Some(&text), false)?;
     let shown = scratch.effective().show(name).unwrap_or(text.clone());
-    host.pending.lock().push(PendingSetting {
-        name: name.to_string(),
-        value: text,
-        local: *local == Datum::Bool(true),
-    });
+    let (name, local) = (name.to_string(), *local == Datum::Bool(true));
+    host.asked.note(|asked| asked.settings.push(PendingSetting { name, value: text, local }));
     Ok(Datum::text(&shown))
 }
 

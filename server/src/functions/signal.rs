@@ -72,7 +72,7 @@ fn no_process(process: i32) -> String {
 }
 
 fn warn(host: &Host, message: String) {
-    host.pending_warnings.add(SqlError::new(SqlState::WARNING, message));
+    host.asked.note(|asked| asked.warn(SqlError::new(SqlState::WARNING, message)));
 }
 
 /// Whose sessions somebody may cancel and end (pg_signal_backend).

@@ -146,7 +146,7 @@ impl PipelineRun {
             self.sequences_set = effects.sequences_set;
         }
         done?;
-        leaves |= host.is_asked_for_something();
+        leaves |= !host.asked.is_empty();
         if leaves { Err(Stop::Interactive.into()) } else { Ok(()) }
     }
 

@@ -5,13 +5,11 @@
 //! until the statement is over and take hold only if it succeeded.
 
 mod answers;
-mod warnings;
+pub mod asked;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use archipel_engine::Repartition;
-use archipel_planner::ddl::DistributionCall;
 use archipel_procedures::Environment;
 use archipel_sql::catalog::{Authority, LookupRecorder, TypesAlong};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -22,7 +20,8 @@ use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-use self::warnings::Warnings;
+use self::asked::Asked;
+pub use self::asked::PendingSetting;
 pub use super::memory::{CursorShown, Memory, PreparedByName};
 use super::role_setting;
 use crate::catalog::CatalogState;
@@ -30,14 +29,6 @@ use crate::database::Database;
 use crate::server::Server;
 use crate::sessions::SessionEntry;
 use crate::settings::session::Effective;
-
-/// A change of a setting asked for by a function.
-#[derive(Clone, Debug)]
-pub struct PendingSetting {
-    pub name: String,
-    pub value: String,
-    pub local: bool,
-}
 
 /// See the module's head.
 pub struct Host {
@@ -51,15 +42,8 @@ pub struct Host {
     /// Sequences the role was found to have a right on: the sequence and the rights asked for.
     allowed_sequences: Mutex<FxHashSet<(u32, u16)>>,
     pub memory: Arc<Memory>,
-    pub pending: Arc<Mutex<Vec<PendingSetting>>>,
-    /// Distribution functions the statement called, to be run as definitions after it.
-    pub pending_definitions: Arc<Mutex<Vec<DistributionCall>>>,
-    /// Changes of partitions the statement asked for, likewise.
-    pub pending_repartitions: Arc<Mutex<Vec<Repartition>>>,
-    /// The statement asked for the configuration to be read again.
-    pub pending_reload: Arc<AtomicBool>,
-    /// What functions of the statement warn of, to be told after it.
-    pub pending_warnings: Arc<Warnings>,
+    /// What functions of the statement ask for beside it.
+    pub asked: Arc<Asked>,
     /// This host as routines with SET clauses see it.
     pub with_settings: OnceLock<Box<WithSettings>>,
     /// Nobody waits any longer for the query that this host was made for; never set where it
@@ -98,11 +82,7 @@ impl Host {
             search_path,
             allowed_sequences: Mutex::default(),
             memory,
-            pending: Default::default(),
-            pending_definitions: Default::default(),
-            pending_repartitions: Default::default(),
-            pending_reload: Default::default(),
-            pending_warnings: Default::default(),
+            asked: Default::default(),
             with_settings: Default::default(),
             given_up: Default::default(),
             outlives: false,
@@ -128,11 +108,7 @@ impl Host {
     /// A host with other settings that asks the same session.
     fn with(&self, settings: Arc<Effective>) -> Host {
         Host {
-            pending: self.pending.clone(),
-            pending_definitions: self.pending_definitions.clone(),
-            pending_repartitions: self.pending_repartitions.clone(),
-            pending_reload: self.pending_reload.clone(),
-            pending_warnings: self.pending_warnings.clone(),
+            asked: self.asked.clone(),
             given_up: self.given_up.clone(),
             outlives: self.outlives,
             ..Host::new(
@@ -159,11 +135,7 @@ impl Host {
             search_path: self.search_path.clone(),
             allowed_sequences: Mutex::default(),
             memory: self.memory.clone(),
-            pending: self.pending.clone(),
-            pending_definitions: self.pending_definitions.clone(),
-            pending_repartitions: self.pending_repartitions.clone(),
-            pending_reload: self.pending_reload.clone(),
-            pending_warnings: self.pending_warnings.clone(),
+            asked: self.asked.clone(),
             with_settings: Default::default(),
             given_up: self.given_up.clone(),
             outlives: self.outlives,
@@ -232,24 +204,7 @@ impl Host {
 
     /// A program starts (again): what an undone run asked for is forgotten.
     pub fn begin_run(&self) {
-        let mut pending = self.pending.lock();
-        if !pending.is_empty() {
-            pending.clear();
-        }
-        drop(pending);
-        self.pending_definitions.lock().clear();
-        self.pending_repartitions.lock().clear();
-        self.pending_reload.store(false, Ordering::Relaxed);
-        drop(self.pending_warnings.take());
-    }
-
-    /// Whether the run has asked for something to be done after it.
-    pub fn is_asked_for_something(&self) -> bool {
-        !self.pending.lock().is_empty()
-            || !self.pending_definitions.lock().is_empty()
-            || !self.pending_repartitions.lock().is_empty()
-            || self.pending_reload.load(Ordering::Relaxed)
-            || !self.pending_warnings.is_empty()
+        drop(self.asked.take());
     }
 
     /// A context for work outside any transaction: literals, parameters, constant folding.

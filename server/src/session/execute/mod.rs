@@ -22,7 +22,6 @@ mod truncate;
 mod wait;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use archipel_engine::id::Epoch;
@@ -240,19 +239,17 @@ impl Session {
 
     /// Runs what functions of a statement asked for beside it.
     async fn run_asked_for(&mut self, host: &Host) -> Result<()> {
-        for warning in host.pending_warnings.take() {
-            self.notice(Severity::Warning, &warning);
+        let asked = host.asked.take();
+        for warning in &asked.warnings {
+            self.notice(Severity::Warning, warning);
         }
-        let calls = std::mem::take(&mut *host.pending_definitions.lock());
-        if !calls.is_empty() {
-            self.run_pending_definitions(calls).await?;
+        if !asked.definitions.is_empty() {
+            self.run_pending_definitions(asked.definitions).await?;
         }
-        let changes = std::mem::take(&mut *host.pending_repartitions.lock());
-        for change in changes {
+        for change in asked.repartitions {
             self.run_repartition(change).await?;
         }
-        if host.pending_reload.load(Ordering::Relaxed) {
-            host.pending_reload.store(false, Ordering::Relaxed);
+        if asked.reload {
             let server = self.server.clone();
             // Files are read elsewhere. What cannot be used is told in the server's log.
             let _ = self.server.waiting.begin(move || server.reload())?.await;
@@ -554,10 +551,10 @@ impl Session {
             self.pin_large_objects();
         }
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
-        let (sets, local) = {
-            let pending = run.host.pending.lock();
-            (!pending.is_empty(), pending.iter().any(|change| change.local))
-        };
+        let (sets, local) = run
+            .host
+            .asked
+            .look(|asked| (!asked.settings.is_empty(), asked.settings.iter().any(|change| change.local)));
         if sets {
             run.plan.note_settings();
         }
@@ -592,8 +589,7 @@ impl Session {
 
     /// Settings that functions of a statement changed.
     pub(super) fn apply_settings(&mut self, host: &Host) -> Result<()> {
-        let pending = std::mem::take(&mut *host.pending.lock());
-        for change in pending {
+        for change in host.asked.take_settings() {
             if role_setting::is_role_setting(&change.name) {
                 self.set_role(&change.name, Some(&change.value), change.local)?;
                 continue;

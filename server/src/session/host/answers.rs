@@ -82,12 +82,9 @@ impl SessionHost for Host {
     }
 
     fn setting(&self, name: &str) -> Option<String> {
-        self.pending
-            .lock()
-            .iter()
-            .rev()
-            .find(|pending| pending.name.eq_ignore_ascii_case(name))
-            .map(|pending| pending.value.clone())
+        let is_named = |pending: &&PendingSetting| pending.name.eq_ignore_ascii_case(name);
+        self.asked
+            .look(|asked| asked.settings.iter().rev().find(is_named).map(|pending| pending.value.clone()))
             .or_else(|| self.server.live.show(name))
             .or_else(|| self.settings.show(name))
     }
@@ -119,7 +116,7 @@ impl SessionHost for Host {
         let changes = |pending: &PendingSetting| {
             !pending.name.contains('.') && self.settings.show(&pending.name).as_ref() != Some(&pending.value)
         };
-        self.pending.lock().iter().any(changes)
+        self.asked.look(|asked| asked.settings.iter().any(changes))
     }
 
     fn extra_checks(&self) -> ExtraChecks {
@@ -137,11 +134,11 @@ impl SessionHost for Host {
     }
 
     fn changed_settings(&self) -> usize {
-        self.pending.lock().len()
+        self.asked.look(|asked| asked.settings.len())
     }
 
     fn undo_settings(&self, kept: usize) {
-        self.pending.lock().truncate(kept);
+        self.asked.undo_settings(kept);
     }
 
     fn authority(&self) -> u64 {
