@@ -55,6 +55,7 @@ impl Asked {
         self.any.store(true, Ordering::Release);
     }
 
+    /// Whether nothing has been asked for.
     pub fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Acquire)
     }
