@@ -209,6 +209,10 @@ fn who_ends_a_session_may_wait_for_that_and_is_warned_if_there_is_none() {
         });
         assert!(told, "{call} warns of nothing");
     }
+    let failed = other.query("SELECT pg_cancel_backend(-1), 1 / (n - 1) FROM generate_series(1, 1) AS n");
+    assert_eq!(state(&failed).as_deref(), Some("22012"));
+    let warned = failed.iter().position(|(kind, _)| *kind == b'N').expect("a warning");
+    assert!(failed[warned..].iter().any(|(kind, _)| *kind == b'E'), "the warning comes first");
     let refused = other.query("SELECT pg_terminate_backend(-1, -1)");
     assert_eq!(state(&refused).as_deref(), Some("22003"));
     assert_eq!(message(&refused), "\"timeout\" must not be negative");

@@ -535,8 +535,11 @@ impl Session {
         self.depend_on(outcome.depends_on);
         if let Err(stop) = outcome.result {
             if stop == Stop::Abort {
-                // No error takes back what sequences gave.
+                // No error takes back what sequences gave, and what was warned of.
                 self.remember_sequences(&run.sequences);
+                for warning in run.host.asked.take().warnings {
+                    self.notice(Severity::Warning, &warning);
+                }
             }
             return Err(match run.error.take() {
                 Some(error) if stop == Stop::Abort => error,
