@@ -476,7 +476,8 @@ impl<'a> Work<'a> {
             )
             .with_detail("System catalog modifications are currently disallowed."));
         }
-        if let Some(found) = self.catalog.schema(&schema).filter(|_| !is_temporary_schema(&schema)) {
+        // Another session's is nobody's to put something into, which its owner would find first.
+        if let Some(found) = self.catalog.schema(&schema).filter(|_| schema != self.env.temporary_schema) {
             self.require(found.oid, ObjectClass::Schema, Privileges::CREATE)?;
         }
         Ok(schema)

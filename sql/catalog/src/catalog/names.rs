@@ -335,12 +335,15 @@ pub fn is_temporary_schema(schema: &str) -> bool {
 
 /// A search path with the schema of the session's temporary relations behind `pg_temp`, where it says that,
 /// or else at its beginning. The word stays: a path that begins with it makes what is temporary.
+///
+/// Invariant: no other session's is in it, whoever has written it: what is in a path is the session's own.
 pub fn path_with_temporary(path: Vec<String>, schema: Option<&String>) -> Vec<String> {
+    let is_own = |name: &String| name == "pg_temp" || Some(name) == schema;
     let mut whole = Vec::with_capacity(path.len() + 1);
-    if !path.iter().any(|name| name == "pg_temp") {
+    if !path.iter().any(is_own) {
         whole.extend(schema.cloned());
     }
-    for name in path {
+    for name in path.into_iter().filter(|name| is_own(name) || !is_temporary_schema(name)) {
         let own = if name == "pg_temp" { schema.cloned() } else { None };
         whole.push(name);
         whole.extend(own);
@@ -425,4 +428,24 @@ pub fn undefined_column(column: &str, table: &str) -> SqlError {
         SqlState::UNDEFINED_COLUMN,
         format!("column \"{column}\" of relation \"{table}\" does not exist"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_path_leads_along_another_sessions_schema() {
+        let own = "pg_temp_7".to_owned();
+        let path = |names: &[&str], schema: Option<&String>| {
+            path_with_temporary(names.iter().map(|name| (*name).to_owned()).collect(), schema)
+        };
+        assert_eq!(path(&["pg_temp_8", "public"], None), ["public"]);
+        assert_eq!(path(&["pg_temp_8", "public"], Some(&own)), ["pg_temp_7", "public"]);
+        assert_eq!(path(&["public", "pg_temp_8", "pg_temp"], None), ["public", "pg_temp"]);
+        // Its own is where it says.
+        assert_eq!(path(&["public"], Some(&own)), ["pg_temp_7", "public"]);
+        assert_eq!(path(&["public", "pg_temp_7"], Some(&own)), ["public", "pg_temp_7"]);
+        assert_eq!(path(&["public", "pg_temp"], Some(&own)), ["public", "pg_temp", "pg_temp_7"]);
+    }
 }
