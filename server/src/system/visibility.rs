@@ -1,7 +1,7 @@
 //! Who is shown what by the views about the running server.
 //!
 //! Rows about tables and routines are for those who may do something with them, values of keys for
-//! those who may read the tables. Members of pg_read_all_stats, and so of pg_monitor, see all of it, as
+//! those who may read all rows of the tables: whom policies hide some from is told of none. Members of pg_read_all_stats, and so of pg_monitor, see all of it, as
 //! PostgreSQL has it of its statistics. Some settings are shown to nobody but superusers and members of
 //! pg_read_all_settings.
 
@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use archipel_engine::REFERENCE_GROUP;
 use archipel_engine::id::GroupId;
 use archipel_sql::catalog::role::{READ_ALL_SETTINGS, READ_ALL_STATS};
-use archipel_sql::catalog::{Authority, ObjectClass, Privileges};
+use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Table};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
@@ -81,10 +81,14 @@ impl<'h> Sight<'h> {
         !(held & ObjectClass::Relation.all()).is_empty() || columns()
     }
 
-    /// The values in a table.
+    /// The values in a table, whichever row they are of.
     fn rows_of(&self, table: Oid) -> bool {
         let held = || self.rights.privileges(table, ObjectClass::Relation);
-        self.owns(table) || held().contains(Privileges::SELECT)
+        // Only `row_security = off` makes it an error.
+        let is_filtered = |known: &Table| self.rights.is_under_row_security(known, true).unwrap_or(true);
+        let known = self.rights.catalog.table_by_oid(table);
+        let filtered = known.is_some_and(|known| is_filtered(&known));
+        self.all || !filtered && (self.rights.owns(table) || held().contains(Privileges::SELECT))
     }
 
     /// A routine: whoever owns it or may call it.
