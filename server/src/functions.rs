@@ -273,8 +273,8 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
         let roles = host.settings.roles;
-        let client = host.catalog.catalog.role(&host.entry.user).map_or(roles.session, |role| role.oid);
-        role_setting::check_role(&host.catalog.catalog, roles, client, &name.to_lowercase(), &text)?;
+        let (catalog, client) = (&host.catalog.catalog, host.entry.role);
+        role_setting::check_role(catalog, roles, client, &name.to_lowercase(), &text)?;
         let (name, value, local) = (name.to_string(), text.clone(), *local == Datum::Bool(true));
         host.asked.note(|asked| asked.settings.push(PendingSetting { name, value, local }));
         return Ok(Datum::text(&text));

@@ -160,8 +160,9 @@ pub struct TransactionActivity {
 pub struct SessionEntry {
     pub process_id: i32,
     secret: Secret,
+    /// As it was called when it connected.
     pub user: String,
-    /// The role of that name.
+    /// Whose rights are asked about: a name may be another's by now.
     pub role: Oid,
     pub database_oid: Oid,
     pub database: String,
@@ -438,9 +439,9 @@ impl Sessions {
         }
     }
 
-    /// Who connected to a session.
-    pub fn user_of(&self, process_id: i32) -> Option<String> {
-        self.entries.lock().get(&process_id).map(|entry| entry.user.clone())
+    /// Who connected to a session, whatever the role is called by now; `None`: there is no such session.
+    pub fn role_of(&self, process_id: i32) -> Option<Oid> {
+        self.entries.lock().get(&process_id).map(|entry| entry.role)
     }
 
     /// `pg_cancel_backend`.

@@ -54,7 +54,7 @@ pub(super) fn terminate(host: &Host, args: &[Datum]) -> Result<Datum> {
 fn has_ended(host: &Host, process: i32, patience: Duration) -> Result<bool> {
     // A patience that the clock cannot add is as good as for ever.
     let end = Instant::now().checked_add(patience);
-    while host.server.sessions.user_of(process).is_some() {
+    while host.server.sessions.role_of(process).is_some() {
         if host.interrupted() {
             return Err(host.entry.cancel_error());
         }
@@ -77,15 +77,15 @@ fn warn(host: &Host, message: String) {
 
 /// Whose sessions somebody may cancel and end (pg_signal_backend).
 fn check(host: &Host, process: i32, verb: &str) -> Result<()> {
-    let Some(user) = host.server.sessions.user_of(process) else { return Ok(()) };
-    let Some(role) = host.catalog.catalog.role(&user) else { return Ok(()) };
+    let Some(role) = host.server.sessions.role_of(process) else { return Ok(()) };
+    let is_superusers = host.catalog.catalog.role_by_oid(role).is_some_and(|role| role.superuser);
     let rights = host.rights();
     let denied = |message: String| Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
     let what = if verb == "cancel" { "query" } else { "process" };
-    if role.superuser && !rights.is_superuser() {
+    if is_superusers && !rights.is_superuser() {
         return denied(format!("must be a superuser to {verb} superuser {what}"));
     }
-    if !rights.acts_as(role.oid) && !rights.acts_as(archipel_sql::catalog::role::SIGNAL_BACKEND) {
+    if !rights.acts_as(role) && !rights.acts_as(archipel_sql::catalog::role::SIGNAL_BACKEND) {
         return denied(format!(
             "must be a member of the role whose {what} is being {verb}{} or member of pg_signal_backend",
             if verb == "cancel" { "ed" } else { "d" }

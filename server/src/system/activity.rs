@@ -46,15 +46,15 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let sees_all = rights.acts_as(READ_ALL_STATS);
     let sessions = host.server.sessions.list();
     let row = |session: &std::sync::Arc<SessionEntry>| {
-        let role = host.catalog.catalog.role(&session.user).map(|role| role.oid);
-        let mut row = row(session, role);
+        let role = host.catalog.catalog.role_by_oid(session.role);
+        let mut row = row(session, role.map(|role| role.name.clone()));
         // What its statement has set takes hold for others when that has succeeded.
         if session.process_id == host.entry.process_id
             && let Some(name) = host.setting("application_name")
         {
             row[APPLICATION_NAME] = text(&name);
         }
-        if !sees_all && !role.is_some_and(|role| rights.acts_as(role)) {
+        if !sees_all && !rights.acts_as(session.role) {
             for (place, cell) in row.iter_mut().enumerate() {
                 if !OF_EVERYBODY.iter().any(|range| range.contains(&place)) {
                     *cell = if place == QUERY { text("<insufficient privilege>") } else { Datum::Null };
@@ -66,7 +66,7 @@ pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
     sessions.iter().map(row).collect()
 }
 
-fn row(session: &SessionEntry, role: Option<Oid>) -> Vec<Datum> {
+fn row(session: &SessionEntry, role_name: Option<String>) -> Vec<Datum> {
     let activity = session.activity.view();
     let transaction = session.engine.transaction();
     let state = match activity.transaction {
@@ -94,8 +94,8 @@ fn row(session: &SessionEntry, role: Option<Oid>) -> Vec<Datum> {
         text(&session.database),
         Datum::Int4(session.process_id),
         Datum::Null,
-        role.map_or(Datum::Null, Datum::Oid),
-        text(&session.user),
+        Datum::Oid(session.role),
+        optional(role_name),
         text(&activity.application_name),
         optional(session.client.map(|client| client.ip().to_string())),
         Datum::Null,
@@ -120,8 +120,7 @@ fn seen(host: &Host) -> Vec<std::sync::Arc<SessionEntry>> {
     let rights = host.rights();
     let mut sessions = host.server.sessions.list();
     if !rights.acts_as(READ_ALL_STATS) {
-        let role = |session: &SessionEntry| host.catalog.catalog.role(&session.user).map(|role| role.oid);
-        sessions.retain(|session| role(session).is_some_and(|role| rights.acts_as(role)));
+        sessions.retain(|session| rights.acts_as(session.role));
     }
     sessions
 }
