@@ -208,6 +208,8 @@ impl Session {
 
     async fn explain_execute(&mut self, execute: &Execute, asked: Asked<'_>) -> Result<Vec<String>> {
         let (prepared, params) = self.prepared_with_arguments(execute).await?;
+        // It was prepared, perhaps, by a role that may do more, or before rights were taken away.
+        prepared.allowed()?;
         Box::pin(self.explain_prepared(&prepared, params, asked)).await
     }
 
