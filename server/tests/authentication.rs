@@ -257,6 +257,23 @@ async fn a_role_that_there_is_not_fails_like_any_other() {
     assert_eq!(fail_by_scram(&house.server, "nobody").0, salts[1]);
 }
 
+/// Guesses come one after the other, and neither their time nor that of a role that there is not tells anything.
+#[tokio::test]
+async fn a_login_that_fails_waits_for_its_answer() {
+    const WAITS: Duration = Duration::from_millis(300);
+    let house = House::open(&[]).await;
+    house.sql(ROLES).await;
+    for method in ["scram-sha-256", "md5", "password"] {
+        house.rules(&format!("host all all all {method}")).await;
+        for user in ["scram", "old", "bare", "late", "walled", "nobody"] {
+            let begun = Instant::now();
+            let told = house.enter(user, "guessed").await;
+            assert!(told.starts_with("28P01"), "{method} {user}: {told}");
+            assert!(begun.elapsed() >= WAITS, "{method} {user}: {:?}", begun.elapsed());
+        }
+    }
+}
+
 #[tokio::test]
 async fn garbage_in_any_state_is_08p01_and_the_end() {
     let house = House::open(&[]).await;

@@ -87,6 +87,53 @@ fn versions_of_the_protocol_are_those_that_are_allowed() {
     assert!(refusal(&newer, old).contains("alert protocol version"));
 }
 
+/// A password that is proved to one server is of no use to whoever has another certificate: libpq binds it to the
+/// one it has seen, and insists on that if it is told to.
+#[test]
+fn a_password_is_bound_to_the_certificate_in_force() {
+    let authority = authority();
+    authority.issue("next", "/CN=localhost", 4712);
+    let server = server(&authority, &[]);
+    let rules = |method: &str| {
+        let file = server.directory.path().join("data/pg_hba.conf");
+        let text = format!("host all archipel all trust\nhost all all all {method}\n");
+        std::fs::write(file, text).expect("it is ours");
+        assert_eq!(answer(&server, "", "SELECT pg_reload_conf()"), "t");
+    };
+    answer(&server, "", "CREATE ROLE ann LOGIN PASSWORD 'pencil'");
+    rules("scram-sha-256");
+    let come = |words: &str| {
+        psql(
+            &server,
+            &format!("user=ann password=pencil channel_binding=require {words}"),
+            "SELECT session_user",
+        )
+    };
+    let told = |done: &Output| String::from_utf8_lossy(&done.stderr).into_owned();
+    let bound = come("sslmode=require");
+    assert_eq!(String::from_utf8_lossy(&bound.stdout).trim(), "ann", "{}", told(&bound));
+    // The certificate of the handshake counts, and not the first one.
+    for ending in ["crt", "key"] {
+        let [from, to] = ["next", "server"].map(|name| authority.path(&format!("{name}.{ending}")));
+        std::fs::copy(from, to).expect("a file can be copied");
+    }
+    rules("scram-sha-256");
+    let bound = come("sslmode=require");
+    assert_eq!(String::from_utf8_lossy(&bound.stdout).trim(), "ann", "{}", told(&bound));
+    let plain = come("sslmode=disable");
+    assert!(!plain.status.success() && told(&plain).contains("channel binding"), "{}", told(&plain));
+    // Nor does a server that asks for less get the password.
+    for method in ["password", "trust"] {
+        rules(method);
+        let less = come("sslmode=require");
+        assert!(
+            !less.status.success() && told(&less).contains("channel binding"),
+            "{method}: {}",
+            told(&less)
+        );
+    }
+}
+
 #[test]
 fn certificates_of_clients_are_seen_if_they_are_trusted() {
     let authority = authority();

@@ -271,12 +271,38 @@ mod tests {
         }
     }
 
+    /// Metrics come once nobody can say any more that they shall.
+    struct Slow(parking_lot::Mutex<std::sync::mpsc::Receiver<()>>);
+    impl Facts for Slow {
+        fn ready(&self) -> bool {
+            Fixed.ready()
+        }
+        fn metrics(&self) -> String {
+            // Nobody says so: they leave.
+            let _ = self.0.lock().recv();
+            Fixed.metrics()
+        }
+        fn stats(&self) -> String {
+            Fixed.stats()
+        }
+        fn is_host(&self, name: &str) -> bool {
+            Fixed.is_host(name)
+        }
+        fn is_token(&self, shown: &str) -> bool {
+            Fixed.is_token(shown)
+        }
+    }
+
     /// A server, and where it is.
-    fn served() -> (tokio::task::JoinHandle<()>, std::net::SocketAddr) {
+    fn served_with(facts: Arc<dyn Facts>) -> (tokio::task::JoinHandle<()>, std::net::SocketAddr) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let listener = Socket::new(listener.into()).unwrap();
-        (tokio::spawn(serve(listener, Arc::new(Fixed), Arc::default())), address)
+        (tokio::spawn(serve(listener, facts, Arc::default())), address)
+    }
+
+    fn served() -> (tokio::task::JoinHandle<()>, std::net::SocketAddr) {
+        served_with(Arc::new(Fixed))
     }
 
     async fn request(text: &[u8]) -> String {
@@ -366,6 +392,33 @@ mod tests {
             .expect("an answer before the slow ones are cut off")
             .unwrap();
         assert!(answer.ends_with("ok\n"), "{answer}");
+        server.abort();
+    }
+
+    #[tokio::test]
+    async fn health_is_told_while_pages_are_put_together() {
+        let (go, wait) = std::sync::mpsc::channel();
+        let (server, address) = served_with(Arc::new(Slow(parking_lot::Mutex::new(wait))));
+        let ask = async |page: &str| {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            client.write_all(format!("GET {page} HTTP/1.0\r\n\r\n").as_bytes()).await.unwrap();
+            client
+        };
+        let told = async |mut client: TcpStream| {
+            let mut answer = String::new();
+            client.read_to_string(&mut answer).await.unwrap();
+            answer
+        };
+        let mut waiting = Vec::new();
+        for _ in 0..4 * COMPUTED_MAX {
+            waiting.push(ask("/metrics").await);
+        }
+        let healthy = tokio::time::timeout(DEADLINE / 2, told(ask("/healthz").await)).await;
+        assert!(healthy.expect("an answer while the others wait").ends_with("ok\n"));
+        drop(go);
+        for client in waiting {
+            assert!(told(client).await.ends_with("archipel_up 1\n"));
+        }
         server.abort();
     }
 }

@@ -1,5 +1,7 @@
 //! The token that HTTP requests from elsewhere show to be told more than the server's health.
 
+use std::path::Path;
+
 use crate::config::Config;
 use crate::regular_file;
 
@@ -20,9 +22,13 @@ impl Token {
         if name.is_empty() {
             return Ok(None);
         }
-        let path = config.data_directory.join(name);
+        Token::of(&config.data_directory.join(name)).map(Some)
+    }
+
+    /// That of a file.
+    fn of(path: &Path) -> Result<Token, String> {
         let shown = path.display();
-        let bytes = regular_file::read(&path, FILE_BYTES_MAX)
+        let bytes = regular_file::read(path, FILE_BYTES_MAX)
             .map_err(|error| format!("could not read archipel.http_token_file \"{shown}\": {error}"))?;
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim();
@@ -32,12 +38,47 @@ impl Token {
                  all of them visible ones of ASCII"
             ));
         }
-        Ok(Some(Token(text.to_owned())))
+        Ok(Token(text.to_owned()))
     }
 
     /// Whether this is it: compared in a time that does not tell how much of it was right.
     pub fn is(&self, shown: &str) -> bool {
         let (own, shown) = (self.0.as_bytes(), shown.as_bytes());
         own.len() == shown.len() && own.iter().zip(shown).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_whole_token_is_it() {
+        let token = Token("a-long-and-secret-token".to_owned());
+        assert!(token.is("a-long-and-secret-token"));
+        for wrong in
+            ["", "a", "a-long-and-secret-toke", "a-long-and-secret-token2", "A-long-and-secret-token"]
+        {
+            assert!(!token.is(wrong), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_token_that_can_be_guessed_or_cannot_be_sent_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let read = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            Token::of(&path).map(|token| token.0)
+        };
+        assert_eq!(read("  sixteen-letters!\n").as_deref(), Ok("sixteen-letters!"));
+        for wrong in ["", "\n", "fifteen-letters", "sixteen letters!!", "sixteen-l\u{e9}tters!"] {
+            let told = read(wrong).unwrap_err();
+            assert!(told.contains("at least 16 characters"), "{told}");
+            // The log and whoever starts the server are told of the file, and not what is in it.
+            assert!(wrong.trim().is_empty() || !told.contains(wrong), "{told}");
+        }
+        assert!(Token::of(folder.path()).is_err());
+        assert!(Token::of(&folder.path().join("none")).err().unwrap().contains("could not read"));
     }
 }
