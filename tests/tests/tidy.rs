@@ -1,6 +1,7 @@
 //! House rules as ordinary tests: what a reviewer would otherwise say again and again.
 //!
 //! - this file       files, words, walls between crates
+//! - [`claims`]      each claim of `tests/security_claims` has a test that is there
 //! - [`circles`]     files that use one another in a circle, which may only get fewer
 //! - [`dependencies`] what Cargo.toml names is used
 //! - [`figures`]     what may only fall: public items without a docstring, long functions
@@ -12,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/circles.rs"]
 mod circles;
+#[path = "tidy/claims.rs"]
+mod claims;
 #[path = "tidy/dependencies.rs"]
 mod dependencies;
 #[path = "tidy/figures.rs"]
