@@ -423,11 +423,19 @@ fn check_commenter(object: &CommentObject, oid: Oid, work: &Work<'_>) -> Result<
         CommentObject::Extension(name) => {
             extension_object::require_owner(extension_object::require(name, work)?, work)
         }
-        CommentObject::Role(_) if work.authority().creates_roles() => Ok(()),
-        CommentObject::Role(_) => {
-            Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, "must have CREATEROLE privilege"))
-        }
+        CommentObject::Role(_) => require_role_maker(oid, work),
         _ => work.require_owner(oid),
+    }
+}
+
+/// 42501 unless the role in force may say something of a role: of superusers they alone may.
+fn require_role_maker(role: Oid, work: &Work<'_>) -> Result<()> {
+    let denied = |told: &str| Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, told));
+    let is_superusers = work.catalog.role_by_oid(role).is_some_and(|role| role.superuser);
+    match work.authority() {
+        authority if is_superusers && !authority.is_superuser() => denied("must be superuser"),
+        authority if !authority.creates_roles() => denied("must have CREATEROLE privilege"),
+        _ => Ok(()),
     }
 }
 
