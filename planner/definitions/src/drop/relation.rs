@@ -4,7 +4,7 @@ use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
 use archipel_sql::catalog::dependency::{Dependent, still_depended_on};
-use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier, undefined_schema};
+use archipel_sql::catalog::names::{quote_identifier, undefined_schema};
 use archipel_sql::catalog::{
     Catalog, ObjectClass, ObjectKind, Privileges, Relation, SequenceRef, Table, TableKind, TableRef,
 };
@@ -348,9 +348,8 @@ fn drop_schemas(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
             }
             return Err(undefined_schema(&name.name));
         };
-        if !is_temporary_schema(&schema.name) {
-            work.require_owner(schema.oid)?;
-        }
+        // One of temporary relations, too: the server drops a session's own.
+        work.require_owner(schema.oid)?;
         if is_system_schema(&schema.name) {
             return Err(SqlError::new(
                 SqlState::DEPENDENT_OBJECTS_STILL_EXIST,
