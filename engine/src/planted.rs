@@ -23,6 +23,8 @@ pub(crate) enum Bug {
     /// A long read that goes backwards keeps its upper bound when it comes to the next partition, which
     /// by then may be one with the last.
     StaleBound,
+    /// A transaction leaves its number in no partition that it has held.
+    NumberNotStored,
     /// A page of a long read shows what is committed now, and not what its snapshot shows.
     NewerPage,
     /// Not a mistake in a protocol, but a panic where none may be survived.

@@ -14,7 +14,7 @@ use super::restart::{RecoverySpeed, RestartBound};
 use super::shared::{Shared, SharedParts};
 use crate::clock::{Clock, SystemClock};
 use crate::id::{Epoch, ExecutorId, GroupId, IslandId, PartitionId, SequenceId, TreeId};
-use crate::log::store::check_format;
+use crate::log::store::{check_format, raise_format};
 use crate::log::{
     Log, LogLimits, LogStore, Progress, Recovered, RecoveryCost, Step, StoreError, begin_pair, recover_timed,
 };
@@ -230,6 +230,7 @@ impl Engine {
             _ => CoreDistances::default(),
         };
         let mut parts = rebuild(config, seams, log.clone(), &mut recovered, speed)?;
+        raise_format(&*store)?;
         log.note_start(&*store)?;
         begin_pair(&*store, clock.wall_micros().unsigned_abs() ^ clock.monotonic_nanos().rotate_left(40))?;
         parts.distances = (distances, machine);
@@ -434,7 +435,7 @@ fn rebuild(
         partitions: build.partitions,
         next_table_version,
         first_unused_tree: TreeId(last_used_tree.0 + 1),
-        meta_sequence: recovered.sequence_max + 1,
+        meta_sequence: recovered.number_max + 1,
         memory_used: build.memory_used,
     })
 }
@@ -453,7 +454,7 @@ impl Build {
         let mut of_group = Homes::default();
         for (at, (low, place)) in lows.iter().enumerate() {
             let mut data = PartitionData::new(low.clone(), lows.get(at + 1).map(|(next, _)| next.clone()));
-            data.start_at(recovered.sequence_max, recovered.epoch);
+            data.start_at(recovered.number_max, recovered.epoch);
             let id = PartitionId(self.partitions.len() as u32);
             // There may be fewer executors than there were.
             let home = place

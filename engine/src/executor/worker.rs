@@ -10,7 +10,7 @@ use crossbeam::utils::CachePadded;
 
 use crate::engine::Shared;
 use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
-use crate::log::{CommitBuffer, LogRefusal};
+use crate::log::{Author, CommitBuffer, LogRefusal};
 use crate::monitor::{Footprint, Rate, Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
@@ -23,6 +23,8 @@ use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVecto
 pub(crate) struct Worker {
     pub slot: Arc<EpochSlot>,
     commits: Arc<CommitBuffer>,
+    /// The number of the last transaction that it has logged.
+    number: u64,
     pub executor: Option<ExecutorId>,
     pub island: Option<IslandId>,
     pub routing: Arc<RoutingTable>,
@@ -108,6 +110,7 @@ impl Worker {
         Box::new(Self {
             slot: shared.epochs.register(),
             commits: shared.log.new_buffer(),
+            number: shared.log.number_at_start(),
             executor: None,
             island: None,
             routing: shared.load_routing(),
@@ -178,14 +181,19 @@ impl Worker {
         self.references = Some(references);
     }
 
-    /// Appends the transaction's redo to the epoch it committed in; whether there was any.
+    /// Whether the transaction has anything to log.
     #[inline]
-    pub fn log_commit(&mut self, epoch: Epoch) -> bool {
-        let logs = !self.scratch.redo.is_empty();
-        if logs {
-            self.commits.append(epoch, &self.scratch.redo);
-        }
-        logs
+    pub fn has_redo(&self) -> bool {
+        !self.scratch.redo.is_empty()
+    }
+
+    /// Appends the transaction's redo to the epoch it committed in. Answers the number it gets: one more than
+    /// the greatest that there is in the partitions it holds, or that the thread has given.
+    #[inline]
+    pub fn log_commit(&mut self, epoch: Epoch, greatest: u64) -> u64 {
+        self.number = self.number.max(greatest) + 1;
+        self.commits.append(epoch, Author::Program, self.number, &self.scratch.redo);
+        self.number
     }
 
     /// Accounts for old versions: on this thread, and now and then for all to see.
@@ -197,9 +205,10 @@ impl Worker {
         }
     }
 
-    /// Appends records of a commit of their own.
-    pub fn log_bytes(&mut self, epoch: Epoch, records: &[u8]) {
-        self.commits.append(epoch, records);
+    /// Appends engine state as a commit of its own, amid a transaction that has still to commit.
+    pub fn log_system(&mut self, epoch: Epoch, records: &[u8]) {
+        self.number += 1;
+        self.commits.append(epoch, Author::System, self.number, records);
     }
 
     /// Whether the log takes writes. Being behind does not refuse them here, under claims: the

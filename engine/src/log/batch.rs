@@ -1,13 +1,29 @@
 //! One write of the log: the redo of some closed epochs.
 //!
 //! ```text
-//! [magic 4][crc32c of all that follows 4][number 8][first epoch 8][last epoch 8]
-//! { [epoch 8][length 4][records …] } …
+//! [magic "ARL2" 4][crc32c of all that follows 4][number 8][kind 1: 0, whole epochs][last epoch 8]
+//! [last − first varint][time 8: µs since 2000] { segment }
 //! ```
 //!
 //! Batches are numbered without gaps, so a missing one is noticed. The last epoch is the mark:
-//! with this batch, everything up to it is in the log, whole.
+//! with this batch, everything up to it is in the log, whole. The time is that at which the epochs were
+//! closed, and never goes back from one batch to the next: a commit needs no clock, and no byte for it.
+//!
+//! What a thread logged in an epoch is a segment of transactions: see [`super::transaction`]. Another kind, or
+//! a flag or a record that this version does not know, is refused in so many words, and not taken for a torn
+//! end: the checksum says that somebody has written it so.
+//!
+//! **Older batches** are read by their magic. A log may have them up to one batch, and these behind it: every
+//! epoch of a later batch is above theirs, and numbers go on above the greatest of their sequences, so what
+//! they have of a key comes first.
+//!
+//! ```text
+//! [magic "ARL1" 4][crc32c of all that follows 4][number 8][first epoch 8][last epoch 8]
+//! { [epoch 8][length 4] { record with a sequence of its own } } …
+//! ```
 
+use super::input::{Input, Malformed, put_varint};
+use super::transaction::{Author, Located, Records, Segment};
 use crate::id::Epoch;
 
 /// Position of a batch in the log; grows by one.
@@ -21,9 +37,14 @@ impl BatchNumber {
     }
 }
 
-const MAGIC: [u8; 4] = *b"ARL1";
-const HEADER_LEN: usize = 32;
-const SEGMENT_HEADER_LEN: usize = 12;
+const MAGIC: [u8; 4] = *b"ARL2";
+pub(super) const MAGIC_OF_OLDER: [u8; 4] = *b"ARL1";
+/// The only kind there is.
+const WHOLE_EPOCHS: u8 = 0;
+/// Magic and checksum.
+const PREFIX_LEN: usize = 8;
+/// The longest header, beside its varint.
+const HEADER_LEN: usize = PREFIX_LEN + 8 + 1 + 8 + 8;
 
 /// What a valid batch says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,103 +55,250 @@ pub struct BatchHeader {
     pub first: Epoch,
     /// The newest epoch that is whole with it.
     pub last: Epoch,
+    /// When its epochs were closed: microseconds since 2000. Older batches do not say.
+    pub closed_micros: Option<i64>,
 }
 
-/// Frames segments (an epoch and its records each, ascending) as batch `number` in `out`, whose
-/// content goes and whose memory stays.
+/// Frames segments, ascending by their epochs, as batch `number` of the epochs from the first to the last
+/// in `out`, whose content goes and whose memory stays.
 pub fn encode_into<'a>(
     out: &mut Vec<u8>,
     number: BatchNumber,
-    first: Epoch,
-    last: Epoch,
-    segments: impl Iterator<Item = (Epoch, &'a [u8])> + Clone,
+    (first, last): (Epoch, Epoch),
+    closed_micros: i64,
+    segments: impl Iterator<Item = Segment<'a>> + Clone,
 ) {
-    let size: usize = segments.clone().map(|(_, records)| SEGMENT_HEADER_LEN + records.len()).sum();
+    /// About the longest header of a segment.
+    const SEGMENT_HEADER: usize = 24;
+    let size: usize = segments.clone().map(|segment| SEGMENT_HEADER + segment.transactions.len()).sum();
     out.clear();
     out.reserve(HEADER_LEN + size);
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&number.0.to_le_bytes());
-    out.extend_from_slice(&first.0.to_le_bytes());
+    out.push(WHOLE_EPOCHS);
     out.extend_from_slice(&last.0.to_le_bytes());
-    for (epoch, records) in segments {
-        let length = u32::try_from(records.len()).expect("segments are bounded far below 4 GiB");
-        out.extend_from_slice(&epoch.0.to_le_bytes());
-        out.extend_from_slice(&length.to_le_bytes());
-        out.extend_from_slice(records);
+    put_varint(out, last.0 - first.0);
+    out.extend_from_slice(&closed_micros.to_le_bytes());
+    for segment in segments {
+        segment.encode(out, first);
     }
-    let crc = crc32c::crc32c(&out[8..]);
-    out[4..8].copy_from_slice(&crc.to_le_bytes());
+    let crc = crc32c::crc32c(&out[PREFIX_LEN..]);
+    out[4..PREFIX_LEN].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// A batch of its own memory.
+/// A batch of its own memory, with the records of one transaction for each epoch, ascending, and number.
 pub fn encode<'a>(
     number: BatchNumber,
-    first: Epoch,
-    last: Epoch,
-    segments: impl Iterator<Item = (Epoch, &'a [u8])> + Clone,
+    epochs: (Epoch, Epoch),
+    transactions: impl IntoIterator<Item = (Epoch, u64, &'a [u8])>,
 ) -> Vec<u8> {
+    let framed: Vec<(Epoch, u64, Vec<u8>)> = transactions
+        .into_iter()
+        .map(|(epoch, number, records)| {
+            let mut framed = Vec::new();
+            super::transaction::put(&mut framed, Author::Program, 1, records);
+            (epoch, number, framed)
+        })
+        .collect();
+    let segments = framed.iter().map(|(epoch, first, framed)| Segment {
+        epoch: *epoch,
+        thread: 0,
+        first: *first,
+        transactions: framed,
+    });
     let mut out = Vec::new();
-    encode_into(&mut out, number, first, last, segments);
+    encode_into(&mut out, number, epochs, 0, segments);
     out
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
+/// What a batch begins with, behind its checksum, and the rest of it; `None` if it ends before that.
+fn header(bytes: &[u8]) -> Option<(BatchHeader, Body<'_>)> {
+    let is_older = bytes.get(..4)? == MAGIC_OF_OLDER;
+    let mut input = Input { bytes: bytes.get(PREFIX_LEN..)? };
+    let number = BatchNumber(input.word()?);
+    if is_older {
+        let (first, last) = (Epoch(input.word()?), Epoch(input.word()?));
+        return Some((BatchHeader { number, first, last, closed_micros: None }, Body::Older(input)));
+    }
+    let kind = input.byte()?;
+    let last = Epoch(input.word()?);
+    let first = Epoch(last.0.checked_sub(input.varint()?)?);
+    let closed_micros = Some(input.word()?.cast_signed());
+    let body = if kind == WHOLE_EPOCHS { Body::Segments(input, first) } else { Body::Unknown(kind) };
+    Some((BatchHeader { number, first, last, closed_micros }, body))
 }
 
 /// Checks a batch; `None` if it is torn or damaged.
 pub fn check(bytes: &[u8]) -> Option<BatchHeader> {
-    if bytes.get(..4)? != MAGIC || bytes.len() < HEADER_LEN {
+    let magic: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+    if magic != MAGIC && magic != MAGIC_OF_OLDER {
         return None;
     }
-    let crc = u32::from_le_bytes(bytes.get(4..8)?.try_into().ok()?);
-    if crc != crc32c::crc32c(&bytes[8..]) {
+    let crc = u32::from_le_bytes(bytes.get(4..PREFIX_LEN)?.try_into().ok()?);
+    if crc != crc32c::crc32c(&bytes[PREFIX_LEN..]) {
         return None;
     }
-    Some(BatchHeader {
-        number: BatchNumber(word(bytes, 8)?),
-        first: Epoch(word(bytes, 16)?),
-        last: Epoch(word(bytes, 24)?),
+    Some(header(bytes)?.0)
+}
+
+/// What comes behind a batch's header.
+enum Body<'a> {
+    /// Segments of transactions; the epoch that theirs are told from.
+    Segments(Input<'a>, Epoch),
+    Older(Input<'a>),
+    Unknown(u8),
+}
+
+/// A segment of either format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnySegment<'a> {
+    /// Of this version: transactions.
+    Transactions(Segment<'a>),
+    /// Of older ones: the records of an epoch, each with a sequence.
+    Records {
+        /// The epoch they committed in.
+        epoch: Epoch,
+        /// The records.
+        records: &'a [u8],
+    },
+}
+
+impl<'a> AnySegment<'a> {
+    /// The epoch that all in it committed in.
+    pub fn epoch(&self) -> Epoch {
+        match self {
+            AnySegment::Transactions(segment) => segment.epoch,
+            AnySegment::Records { epoch, .. } => *epoch,
+        }
+    }
+
+    /// The number of its first transaction, if it has any.
+    pub(super) fn first(&self) -> Option<u64> {
+        match self {
+            AnySegment::Transactions(segment) => Some(segment.first),
+            AnySegment::Records { .. } => None,
+        }
+    }
+
+    /// What is in it.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        match self {
+            AnySegment::Transactions(segment) => segment.transactions,
+            AnySegment::Records { records, .. } => records,
+        }
+    }
+
+    /// Its records.
+    pub(crate) fn records(&self) -> Records<'a> {
+        Records::new(self.bytes(), self.first())
+    }
+}
+
+/// The segments of a batch that [`check`]ed, and what is wrong behind the last that is one.
+pub fn segments(bytes: &[u8]) -> impl Iterator<Item = Result<AnySegment<'_>, Malformed>> {
+    let mut body = header(bytes).map(|(_, body)| body);
+    std::iter::from_fn(move || {
+        let found = match body.as_mut()? {
+            Body::Segments(input, _) | Body::Older(input) if input.bytes.is_empty() => return None,
+            Body::Segments(input, first) => {
+                Segment::decode(input, *first).map(AnySegment::Transactions).ok_or(Malformed::Batch)
+            }
+            Body::Older(input) => older_segment(input).ok_or(Malformed::Batch),
+            Body::Unknown(kind) => Err(Malformed::BatchKind(*kind)),
+        };
+        if found.is_err() {
+            body = None;
+        }
+        Some(found)
     })
 }
 
-/// The segments of a batch that [`check`]ed; `None` stands for bytes that are no segment.
-pub fn segments(bytes: &[u8]) -> impl Iterator<Item = Option<(Epoch, &[u8])>> {
-    let mut rest = bytes.get(HEADER_LEN..).unwrap_or(&[]);
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
+/// Shows the records of a batch that [`check`]ed, with their epochs, up to the first that is none.
+pub(super) fn each_record<'a>(
+    bytes: &'a [u8],
+    mut visit: impl FnMut(Epoch, Located<'a>),
+) -> Result<(), Malformed> {
+    for segment in segments(bytes) {
+        let segment = segment?;
+        for located in segment.records() {
+            visit(segment.epoch(), located?);
         }
-        let segment = (|| {
-            let epoch = Epoch(word(rest, 0)?);
-            let length = u32::from_le_bytes(rest.get(8..12)?.try_into().ok()?) as usize;
-            let records = rest.get(SEGMENT_HEADER_LEN..SEGMENT_HEADER_LEN.checked_add(length)?)?;
-            Some((epoch, records))
-        })();
-        rest = segment.map_or(&[], |(_, records)| &rest[SEGMENT_HEADER_LEN + records.len()..]);
-        Some(segment)
-    })
+    }
+    Ok(())
+}
+
+fn older_segment<'a>(input: &mut Input<'a>) -> Option<AnySegment<'a>> {
+    let epoch = Epoch(input.word()?);
+    let length = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
+    Some(AnySegment::Records { epoch, records: input.take(length as usize)? })
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
+    proptest! {
+        #[test]
+        fn a_batch_comes_back(
+            parts in proptest::collection::vec(
+                (0u64..300, any::<u64>(), any::<u64>(), proptest::collection::vec(any::<u8>(), 0..300)), 0..10),
+            number in any::<u64>(), first in 0u64..1 << 60, micros in any::<i64>(),
+        ) {
+            let segments = parts.iter().map(|(epoch, thread, number, bytes)| Segment {
+                epoch: Epoch(first + epoch), thread: *thread, first: *number, transactions: bytes,
+            });
+            let (first, last) = (Epoch(first), Epoch(first + 300));
+            let mut bytes = b"an older batch".to_vec();
+            encode_into(&mut bytes, BatchNumber(number), (first, last), micros, segments.clone());
+            let header = BatchHeader { number: BatchNumber(number), first, last, closed_micros: Some(micros) };
+            prop_assert_eq!(check(&bytes), Some(header));
+            let back: Result<Vec<AnySegment<'_>>, Malformed> = super::segments(&bytes).collect();
+            prop_assert_eq!(back, Ok(segments.map(AnySegment::Transactions).collect()));
+        }
+
+        #[test]
+        fn any_bytes_behind_a_checksum_are_taken_apart_or_refused(
+            older in any::<bool>(), kind in 0u8..3, rest in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
+            let mut bytes = if older { MAGIC_OF_OLDER } else { MAGIC }.to_vec();
+            bytes.extend_from_slice(&crc32c::crc32c(&rest).to_le_bytes());
+            bytes.extend_from_slice(&rest);
+            if let Some(byte) = bytes.get_mut(16) {
+                *byte = kind;
+            }
+            let crc = crc32c::crc32c(&bytes[PREFIX_LEN..]);
+            bytes[4..PREFIX_LEN].copy_from_slice(&crc.to_le_bytes());
+            let _ = check(&bytes);
+            for segment in segments(&bytes).flatten() {
+                let _ = segment.records().count();
+            }
+        }
+    }
+
     #[test]
-    fn a_batch_comes_back_and_any_flipped_bit_is_noticed() {
-        let parts = [(Epoch(4), &b"abc"[..]), (Epoch(5), b""), (Epoch(5), b"defg")];
-        let mut bytes = b"an older batch".to_vec();
-        encode_into(&mut bytes, BatchNumber(9), Epoch(3), Epoch(6), parts.iter().copied());
-        let header = BatchHeader { number: BatchNumber(9), first: Epoch(3), last: Epoch(6) };
-        assert_eq!(check(&bytes), Some(header));
-        let back: Vec<_> = segments(&bytes).map(|segment| segment.expect("well formed")).collect();
-        assert_eq!(back, parts);
+    fn any_flipped_bit_is_noticed() {
+        let bytes =
+            encode(BatchNumber(9), (Epoch(3), Epoch(6)), [(Epoch(4), 7, &b"abc"[..]), (Epoch(5), 8, b"")]);
+        assert!(check(&bytes).is_some());
         for at in 0..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
             assert_eq!(check(&bad), None, "byte {at}");
             assert_eq!(check(&bytes[..at]), None, "cut at {at}");
         }
+    }
+
+    /// It is whole, so no start may take it for a torn end.
+    #[test]
+    fn a_kind_that_is_not_known_is_told() {
+        let mut bytes = encode(BatchNumber(9), (Epoch(3), Epoch(6)), [(Epoch(4), 7, &b"abc"[..])]);
+        bytes[16] = 1;
+        let crc = crc32c::crc32c(&bytes[PREFIX_LEN..]);
+        bytes[4..PREFIX_LEN].copy_from_slice(&crc.to_le_bytes());
+        assert!(check(&bytes).is_some());
+        assert_eq!(segments(&bytes).collect::<Vec<_>>(), [Err(Malformed::BatchKind(1))]);
     }
 }

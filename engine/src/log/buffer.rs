@@ -5,8 +5,8 @@
 //! except for the instant in which the writer takes a segment; it and the data are the
 //! thread's own, so that commits of different threads share no cache line.
 //!
-//! Lengths of segments, and offsets in them, have 32 bits: an epoch with very much redo of a thread has
-//! several segments of it, one behind the other, each of whole records.
+//! Offsets in segments have 32 bits: an epoch with very much redo of a thread has several segments of it, one
+//! behind the other, each of whole records. A transaction that is cut so has a header in each, and one number.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -16,14 +16,17 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::redo;
+use super::transaction::{self, Author, Records};
 use crate::id::Epoch;
 
-/// The redo of one epoch from one thread, or a part of it.
+/// The transactions of one epoch from one thread, or a part of them.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) epoch: Epoch,
-    pub(super) records: Vec<u8>,
+    /// Numbers of the first transaction and of the last.
+    first: u64,
+    last: u64,
+    pub(super) transactions: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -38,6 +41,8 @@ struct Inner {
 /// One committing thread's buffer; made by [`super::Log::new_buffer`].
 #[derive(Default)]
 pub struct CommitBuffer {
+    /// Tells it from all other buffers there ever are.
+    thread: u64,
     inner: CachePadded<Mutex<Inner>>,
     bytes: AtomicUsize,
     /// The epoch of the newest segment there was.
@@ -55,54 +60,57 @@ const SPARE_BYTES_MAX: usize = 16 << 20;
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
 impl CommitBuffer {
-    /// Lets `write` append records of a commit in `epoch`, up to a gigabyte of them, or one.
-    /// Epochs never go back.
-    pub fn segment<R>(&self, epoch: Epoch, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
-        self.segment_below(epoch, SEGMENT_BYTES_MAX, write)
+    /// Appends the records of a transaction that commits in `epoch`. Its number is above all that were
+    /// appended before, and epochs never go back.
+    #[inline]
+    pub fn append(&self, epoch: Epoch, author: Author, number: u64, records: &[u8]) {
+        if records.len() > SEGMENT_BYTES_MAX {
+            return self.append_in_parts(epoch, author, number, records, SEGMENT_BYTES_MAX);
+        }
+        self.append_below(epoch, author, number, records, SEGMENT_BYTES_MAX);
     }
 
-    /// As [`CommitBuffer::segment`], in one that has fewer bytes than these.
+    /// As [`CommitBuffer::append`], to a segment that has fewer bytes than these.
     #[inline]
-    fn segment_below<R>(&self, epoch: Epoch, bytes: usize, write: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    fn append_below(&self, epoch: Epoch, author: Author, number: u64, records: &[u8], bytes: usize) {
         let mut inner = self.inner.lock();
-        let takes_more = |last: &Segment| last.epoch == epoch && last.records.len() < bytes;
+        let takes_more = |last: &Segment| last.epoch == epoch && last.transactions.len() < bytes;
         if !inner.segments.back().is_some_and(takes_more) {
             debug_assert!(inner.segments.back().is_none_or(|last| last.epoch <= epoch));
-            let records = inner.spare.pop().unwrap_or_default();
-            inner.segments.push_back(Segment { epoch, records });
+            let transactions = inner.spare.pop().unwrap_or_default();
+            inner.segments.push_back(Segment { epoch, first: number, last: number - 1, transactions });
             self.newest.store(epoch.0, Ordering::Release);
         }
         let segment = inner.segments.back_mut().expect("pushed above");
-        let before = segment.records.len();
-        let result = write(&mut segment.records);
-        let added = segment.records.len() - before;
+        assert!(number > segment.last, "the numbers of a thread grow");
+        let before = segment.transactions.len();
+        transaction::put(&mut segment.transactions, author, number - segment.last, records);
+        segment.last = number;
+        let added = segment.transactions.len() - before;
         self.bytes.fetch_add(added, Ordering::Relaxed);
-        result
-    }
-
-    /// Appends records encoded elsewhere.
-    #[inline]
-    pub fn append(&self, epoch: Epoch, records: &[u8]) {
-        if records.len() > SEGMENT_BYTES_MAX {
-            return self.append_in_parts(epoch, records, SEGMENT_BYTES_MAX);
-        }
-        self.segment(epoch, |out| out.extend_from_slice(records));
     }
 
     /// Appends records to segments of about so many bytes, none of them cut.
     #[cold]
-    fn append_in_parts(&self, epoch: Epoch, records: &[u8], bytes: usize) {
+    fn append_in_parts(&self, epoch: Epoch, author: Author, number: u64, records: &[u8], bytes: usize) {
         let part = |range: Range<usize>| {
-            self.segment_below(epoch, bytes, |out| out.extend_from_slice(&records[range]));
+            self.append_below(epoch, author, number, &records[range], bytes);
         };
         let mut from = 0;
-        for (offset, _) in redo::located(records).flatten() {
-            if offset - from >= bytes {
-                part(from..offset);
-                from = offset;
+        for located in Records::of_transaction(records).flatten() {
+            if located.offset - from >= bytes {
+                // Full by itself: so what comes behind it, of the same number, has another segment.
+                part(from..located.offset);
+                from = located.offset;
             }
         }
         part(from..records.len());
+    }
+
+    /// What the log writer writes of a segment that it has taken from here.
+    pub(super) fn framed<'s>(&self, segment: &'s Segment) -> transaction::Segment<'s> {
+        let Segment { epoch, first, transactions, .. } = segment;
+        transaction::Segment { epoch: *epoch, thread: self.thread, first: *first, transactions }
     }
 
     /// Bytes not yet taken by the log writer.
@@ -126,7 +134,7 @@ impl CommitBuffer {
         let mut taken = 0;
         while inner.segments.front().is_some_and(|segment| segment.epoch <= closed) {
             let segment = inner.segments.pop_front().expect("looked at above");
-            taken += segment.records.len();
+            taken += segment.transactions.len();
             out.push(segment);
         }
         self.bytes.fetch_sub(taken, Ordering::Relaxed);
@@ -134,14 +142,14 @@ impl CommitBuffer {
     }
 
     /// Gives an emptied vector back for reuse.
-    pub(super) fn recycle(&self, mut records: Vec<u8>) {
-        if records.capacity() > SPARE_BYTES_MAX {
+    pub(super) fn recycle(&self, mut emptied: Vec<u8>) {
+        if emptied.capacity() > SPARE_BYTES_MAX {
             return;
         }
-        records.clear();
+        emptied.clear();
         let mut inner = self.inner.lock();
         if inner.spare.len() < SPARE_MAX {
-            inner.spare.push(records);
+            inner.spare.push(emptied);
         }
     }
 }
@@ -150,14 +158,18 @@ impl CommitBuffer {
 #[derive(Default)]
 pub(super) struct Buffers {
     all: Mutex<Vec<Arc<CommitBuffer>>>,
+    /// How many there ever were; changes under the lock.
+    made: AtomicU64,
     /// The newest epoch in buffers that are gone; changes under their lock.
     newest_gone: AtomicU64,
 }
 
 impl Buffers {
     pub(super) fn add(&self) -> Arc<CommitBuffer> {
-        let buffer = Arc::new(CommitBuffer::default());
-        self.all.lock().push(Arc::clone(&buffer));
+        let mut all = self.all.lock();
+        let thread = self.made.fetch_add(1, Ordering::Relaxed);
+        let buffer = Arc::new(CommitBuffer { thread, ..CommitBuffer::default() });
+        all.push(Arc::clone(&buffer));
         buffer
     }
 
@@ -200,33 +212,62 @@ impl Buffers {
 
 #[cfg(test)]
 mod tests {
+    use super::super::redo;
     use super::*;
     use crate::id::TreeId;
 
-    /// The records of a commit too long for one segment are several, none of them cut, in order.
+    fn read(segment: &Segment) -> Vec<(u64, Vec<u8>)> {
+        let records = Records::new(&segment.transactions, Some(segment.first));
+        let whole = records.map(|located| located.expect("no record is cut"));
+        whole.map(|located| (located.transaction, located.record.key.to_vec())).collect()
+    }
+
+    /// The records of a commit too long for one segment are several, none of them cut, in order, and all of
+    /// one number.
     #[test]
     fn long_redo_is_cut_between_records() {
         let mut records = Vec::new();
         let mut expected = Vec::new();
-        for sequence in 0..50u64 {
-            redo::put(&mut records, TreeId(20), sequence, b"key", &vec![7; sequence as usize * 3]);
-            expected.push(sequence);
+        for at in 0..50u8 {
+            redo::put(&mut records, TreeId(20), &[at], &vec![7; usize::from(at) * 3]);
+            expected.push((9, vec![at]));
         }
+        let mut behind = Vec::new();
+        redo::delete(&mut behind, TreeId(20), b"behind");
+        expected.push((10, b"behind".to_vec()));
         for bytes in [1, 100, 1_000, records.len()] {
             let parts = CommitBuffer::default();
-            parts.append_in_parts(Epoch(3), &records, bytes);
-            assert_eq!(parts.pending_bytes(), records.len());
+            parts.append_in_parts(Epoch(3), Author::Program, 9, &records, bytes);
+            parts.append(Epoch(3), Author::Program, 10, &behind);
             let mut taken = Vec::new();
+            let pending = parts.pending_bytes();
             parts.take(Epoch(3), &mut taken);
-            let mut read = Vec::new();
+            assert_eq!(pending, taken.iter().map(|segment| segment.transactions.len()).sum::<usize>());
             for segment in &taken {
                 assert_eq!(segment.epoch, Epoch(3));
-                assert!(segment.records.len() < 2 * bytes + 200, "a part and a record too many at most");
-                let records = redo::records(&segment.records);
-                read.extend(records.map(|record| record.expect("no record is cut").sequence));
+                let most = 2 * bytes + 250;
+                assert!(segment.transactions.len() < most, "a part and a record too many at most");
             }
-            assert_eq!(read, expected);
+            assert_eq!(taken.iter().flat_map(read).collect::<Vec<_>>(), expected);
             assert!(taken.len() > 1 || bytes == records.len());
         }
+    }
+
+    #[test]
+    fn numbers_with_gaps_and_of_several_epochs_come_back() {
+        let buffer = CommitBuffer::default();
+        let mut records = Vec::new();
+        redo::delete(&mut records, TreeId(20), b"k");
+        let all = [(1, 5), (1, 6), (1, 90), (2, 91), (2, 1 << 50)];
+        for (epoch, number) in all {
+            buffer.append(Epoch(epoch), Author::Program, number, &records);
+        }
+        let mut taken = Vec::new();
+        buffer.take(Epoch(2), &mut taken);
+        let numbers =
+            |segment: &Segment| read(segment).into_iter().map(|(number, _)| number).collect::<Vec<_>>();
+        assert_eq!(taken.iter().map(numbers).collect::<Vec<_>>(), [vec![5, 6, 90], vec![91, 1 << 50]]);
+        let framed = buffer.framed(&taken[1]);
+        assert_eq!((framed.epoch, framed.first), (Epoch(2), 91));
     }
 }

@@ -14,24 +14,33 @@
 //! works meanwhile. A part of the key space takes a stretch of every run and merges them.
 //!
 //! The place in the log settles the order of one key's records: it ascends with the epoch. Only
-//! where several threads wrote a key in one epoch do their sequences have to be looked at, and
+//! where several threads wrote a key in one epoch do their numbers have to be looked at, and
 //! only where keys share all the bytes an entry has are whole keys compared. Cuts of the key
 //! space are no longer than that, so that such keys stay together.
+//!
+//! A record does not say which transaction it is of, so its entry does: by the distance of the number from
+//! that of its segment, in 32 bits. A distance that is greater begins another segment of the same bytes.
+
+use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
-use super::batch;
+use super::batch::{self, AnySegment};
+use super::input::Input;
 use super::redo::{self, Operation, Record, Tag};
 use super::store::{CheckpointKey, StoreError};
+use super::transaction::Located;
 use crate::id::{Epoch, TreeId};
 use crate::pages;
 use crate::storage::tree::fetch_bytes;
 
-/// What one thread wrote in one epoch.
+/// What one thread wrote in one epoch, or a part of it.
 #[derive(Clone, Copy)]
 struct Segment<'l> {
     epoch: Epoch,
-    records: &'l [u8],
+    /// The number that those of its transactions are told from; `None`: it has records alone.
+    first: Option<u64>,
+    bytes: &'l [u8],
 }
 
 /// A record and its tag.
@@ -43,7 +52,8 @@ const HEAD_BYTES: usize = 16;
 /// Where a record lies; in the order of trees and keys as far as heads go, then of the log.
 ///
 /// Two integers, which compare without a branch for each field: the tree, the key's first
-/// [`HEAD_BYTES`] padded with zeros, the number of the segment, and the offset in it.
+/// [`HEAD_BYTES`] padded with zeros, the number of the segment, the distance of the transaction's number from
+/// the segment's, and the offset in it. Numbers rise along a segment, so they do not change the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     high: u128,
@@ -52,19 +62,21 @@ struct Entry {
 
 const HEAD_LOW_BITS: u32 = 32;
 const PLACE_BITS: u32 = 128 - HEAD_LOW_BITS;
+const SEGMENT_SHIFT: u32 = 64;
 
 impl Entry {
-    fn new(tree: TreeId, key: &[u8], segment: u32, offset: u32) -> Entry {
+    fn new(tree: TreeId, key: &[u8], (segment, distance, offset): (u32, u32, u32)) -> Entry {
         let head = head(key);
+        let place = u128::from(segment) << SEGMENT_SHIFT | u128::from(distance) << 32 | u128::from(offset);
         Entry {
             high: u128::from(tree.0) << PLACE_BITS | head >> HEAD_LOW_BITS,
-            low: head << PLACE_BITS | u128::from(segment) << 32 | u128::from(offset),
+            low: head << PLACE_BITS | place,
         }
     }
 
     /// Before all entries whose keys begin so.
     fn first_of(tree: TreeId, key: &[u8]) -> Entry {
-        Entry::new(tree, key, 0, 0)
+        Entry::new(tree, key, (0, 0, 0))
     }
 
     /// Whether tree and head are the same.
@@ -73,7 +85,11 @@ impl Entry {
     }
 
     fn segment(&self) -> usize {
-        (self.low >> 32) as u32 as usize
+        (self.low >> SEGMENT_SHIFT) as u32 as usize
+    }
+
+    fn distance(&self) -> u32 {
+        (self.low >> 32) as u32
     }
 
     fn offset(&self) -> usize {
@@ -82,7 +98,7 @@ impl Entry {
 
     /// The same, segments counted from another one on.
     fn after(self, segments: u32) -> Entry {
-        Entry { low: self.low + (u128::from(segments) << 32), ..self }
+        Entry { low: self.low + (u128::from(segments) << SEGMENT_SHIFT), ..self }
     }
 
     /// The shortest key that cuts right before all entries that begin as this one.
@@ -121,13 +137,19 @@ const LONG_RUN_BYTES: usize = 1 << 20;
 #[derive(Default)]
 pub(super) struct Run {
     bytes: Vec<u8>,
-    /// Epoch and end in `bytes` of each segment.
-    segments: Vec<(Epoch, usize)>,
+    segments: Vec<RunSegment>,
     entries: Vec<Entry>,
     /// Trees that a record drops.
     dropped: Vec<TreeId>,
-    /// No record has a greater sequence.
-    sequence_max: u64,
+    /// No record has a greater number.
+    number_max: u64,
+}
+
+/// Where a segment lies in a run's bytes.
+struct RunSegment {
+    epoch: Epoch,
+    first: Option<u64>,
+    range: Range<usize>,
 }
 
 impl Run {
@@ -140,21 +162,32 @@ impl Run {
             pages::prefer_large(&self.bytes);
         }
         for segment in batch::segments(batch) {
-            let (epoch, records) =
-                segment.ok_or_else(|| StoreError::Damaged("a log batch is malformed".into()))?;
-            let number = index(self.segments.len());
-            for located in redo::located(records) {
-                let (offset, record) = located
-                    .map_err(|_| StoreError::Damaged(format!("malformed redo record in epoch {epoch}")))?;
-                self.sequence_max = self.sequence_max.max(record.sequence);
-                if record.operation == Operation::DropTree {
-                    self.dropped.push(record.tree);
-                } else {
-                    self.entries.push(Entry::new(record.tree, record.key, number, index(offset)));
-                }
+            let segment = segment.map_err(|error| StoreError::Damaged(format!("the log has a {error}")))?;
+            self.add_segment(&segment)?;
+        }
+        Ok(())
+    }
+
+    fn add_segment(&mut self, segment: &AnySegment<'_>) -> Result<(), StoreError> {
+        let (epoch, mut first) = (segment.epoch(), segment.first());
+        let range = self.bytes.len()..self.bytes.len() + segment.bytes().len();
+        self.bytes.extend_from_slice(segment.bytes());
+        self.segments.push(RunSegment { epoch, first, range: range.clone() });
+        for located in segment.records() {
+            let Located { offset, transaction, record } = located
+                .map_err(|error| StoreError::Damaged(format!("the log has a {error} (epoch {epoch})")))?;
+            let distance = u32::try_from(transaction - first.unwrap_or(0)).unwrap_or_else(|_| {
+                first = Some(transaction);
+                self.segments.push(RunSegment { epoch, first, range: range.clone() });
+                0
+            });
+            self.number_max = self.number_max.max(transaction).max(record.number);
+            if record.operation == Operation::DropTree {
+                self.dropped.push(record.tree);
+            } else {
+                let place = (index(self.segments.len() - 1), distance, index(offset));
+                self.entries.push(Entry::new(record.tree, record.key, place));
             }
-            self.bytes.extend_from_slice(records);
-            self.segments.push((epoch, self.bytes.len()));
         }
         Ok(())
     }
@@ -170,11 +203,9 @@ impl Run {
     }
 
     fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
-        let mut from = 0;
-        self.segments.iter().map(move |&(epoch, to)| {
-            let records = &self.bytes[from..to];
-            from = to;
-            Segment { epoch, records }
+        self.segments.iter().map(|RunSegment { epoch, first, range }| {
+            let bytes = &self.bytes[range.clone()];
+            Segment { epoch: *epoch, first: *first, bytes }
         })
     }
 }
@@ -191,8 +222,8 @@ pub(super) struct Runs<'l> {
     first_segments: Vec<u32>,
     /// Trees that a record drops.
     pub(super) dropped: FxHashSet<TreeId>,
-    /// No record has a greater sequence.
-    pub(super) sequence_max: u64,
+    /// No record has a greater number.
+    pub(super) number_max: u64,
     /// Records there are, but for those that drop a tree.
     pub(super) records: u64,
 }
@@ -204,14 +235,14 @@ impl<'l> Runs<'l> {
             segments: Vec::new(),
             first_segments: Vec::new(),
             dropped: FxHashSet::default(),
-            sequence_max: 0,
+            number_max: 0,
             records: 0,
         };
         for run in runs {
             all.first_segments.push(index(all.segments.len()));
             all.segments.extend(run.segments());
             all.dropped.extend(&run.dropped);
-            all.sequence_max = all.sequence_max.max(run.sequence_max);
+            all.number_max = all.number_max.max(run.number_max);
             all.records += run.entries.len() as u64;
         }
         all
@@ -290,13 +321,14 @@ impl<'l> Groups<'l> {
         let Some(first) = self.entries.get(self.next).copied() else { return };
         while let Some(entry) = self.entries.get(self.next).filter(|entry| entry.begins_as(&first)) {
             if let Some(later) = self.entries.get(self.next + AHEAD) {
-                let records = self.segments[later.segment()].records;
-                fetch_bytes(records.as_ptr().wrapping_add(later.offset()), AHEAD_BYTES);
+                let bytes = self.segments[later.segment()].bytes;
+                fetch_bytes(bytes.as_ptr().wrapping_add(later.offset()), AHEAD_BYTES);
             }
             let segment = &self.segments[entry.segment()];
-            let record =
-                redo::record_at(segment.records, entry.offset()).expect("it was decoded when it was read");
-            self.run.push((Tag { epoch: segment.epoch, sequence: record.sequence }, record));
+            let transaction = segment.first.map(|first| first + u64::from(entry.distance()));
+            let mut input = Input { bytes: &segment.bytes[entry.offset()..] };
+            let record = redo::take(&mut input, transaction).expect("it was decoded when it was read");
+            self.run.push((Tag { epoch: segment.epoch, number: record.number }, record));
             self.next += 1;
         }
         let in_order = |pair: &[Tagged<'l>]| pair[0].1.key == pair[1].1.key && pair[0].0 <= pair[1].0;
@@ -310,8 +342,20 @@ impl<'l> Groups<'l> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::buffer::Buffers;
+    use super::super::transaction::Author;
     use super::*;
     use crate::log::BatchNumber;
+
+    fn batch_of(buffers: &Buffers, epochs: (Epoch, Epoch)) -> Vec<u8> {
+        let (mut taken, mut segments) = (Vec::new(), Vec::new());
+        buffers.collect(epochs.1, &mut taken, &mut segments);
+        segments.sort_by_key(|(_, segment)| segment.epoch);
+        let mut out = Vec::new();
+        let framed = segments.iter().map(|(buffer, segment)| buffer.framed(segment));
+        batch::encode_into(&mut out, BatchNumber(1), epochs, 0, framed);
+        out
+    }
 
     proptest! {
         /// Whatever the keys share and wherever the log and the key space are cut, each key comes
@@ -319,7 +363,10 @@ mod tests {
         #[test]
         fn groups_are_what_a_sort_of_all_records_says(
             writes in proptest::collection::vec(
-                (1u32..3, proptest::collection::vec(0u8..3, 0..3), 0usize..3, 0u64..4, 1u64..4),
+                (
+                    1u32..3, proptest::collection::vec(0u8..3, 0..3), 0usize..3,
+                    prop_oneof![4 => 1u64..4, 1 => (1u64 << 33)..(1 << 33) + 3], 1u64..4,
+                ),
                 0..80,
             ),
             run_lengths in proptest::collection::vec(1usize..20, 1..10),
@@ -330,26 +377,36 @@ mod tests {
                 let start = [&b""[..], b"a key of sixteen", b"a key of more than sixteen bytes"][shape];
                 [start, end].concat()
             };
-            // Epochs ascend along the log; sequences within one need not.
+            // Epochs ascend along the log, and numbers along what a thread has of an epoch; of several threads
+            // they need not.
             let mut epochs: Vec<u64> = writes.iter().map(|write| write.4).collect();
             epochs.sort_unstable();
             let mut expected = Vec::new();
             let mut runs = vec![Run::default()];
             let mut lengths = run_lengths.iter().cycle();
-            let mut left = *lengths.next().expect("not empty");
-            for (at, ((tree, end, shape, sequence, _), epoch)) in writes.iter().zip(epochs).enumerate() {
-                let key = key(*shape, end);
-                let mut bytes = Vec::new();
-                redo::put(&mut bytes, TreeId(*tree), *sequence, &key, &[at as u8]);
-                let epoch = Epoch(epoch);
-                let batch = batch::encode(BatchNumber(1), epoch, epoch, [(epoch, &bytes[..])].into_iter());
-                runs.last_mut().expect("not empty").add(&batch).expect("well formed");
-                expected.push(((TreeId(*tree), key), Tag { epoch, sequence: *sequence }, at as u8));
-                left -= 1;
-                if left == 0 {
-                    runs.push(Run::default());
-                    left = *lengths.next().expect("endless");
+            let mut written = writes.iter().zip(epochs).enumerate();
+            while written.len() > 0 {
+                let buffers = Buffers::default();
+                let mut threads = [(buffers.add(), 0), (buffers.add(), 0)];
+                let (mut first, mut end) = (None, Epoch(0));
+                for (at, ((tree, shape_end, shape, number, _), epoch)) in
+                    written.by_ref().take(*lengths.next().expect("endless"))
+                {
+                    let key = key(*shape, shape_end);
+                    let mut bytes = Vec::new();
+                    redo::put(&mut bytes, TreeId(*tree), &key, &[at as u8]);
+                    let (thread, last) = &mut threads[at % 2];
+                    // Another one than any of the other thread's.
+                    let number = 2 * (*last / 2 + 1).max(*number) + at as u64 % 2;
+                    *last = number;
+                    end = Epoch(epoch);
+                    first.get_or_insert(end);
+                    thread.append(end, Author::Program, number, &bytes);
+                    expected.push(((TreeId(*tree), key), Tag { epoch: end, number }, at as u8));
                 }
+                let batch = batch_of(&buffers, (first.expect("one at least"), end));
+                runs.last_mut().expect("not empty").add(&batch).expect("well formed");
+                runs.push(Run::default());
             }
             expected.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
             runs.iter_mut().for_each(Run::sort);

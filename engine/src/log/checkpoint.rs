@@ -18,7 +18,10 @@
 //! does not remember what was deleted from it; the log does, which is why `finish` reads the
 //! deletes there before it cuts.
 //!
-//! A checkpoint row is `[epoch varint][sequence varint][row]`.
+//! A checkpoint row is `[epoch varint][number varint][row]`: the epoch in which its partition was last written,
+//! and the partition's number ([`super::transaction`]). So it has the transaction of that number whole, and
+//! nothing of a later one. A delete of the very same transaction may stand before the put that made the row:
+//! deletes take a row whose tag is *below* theirs.
 
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
@@ -26,10 +29,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::batch::{self, BatchNumber};
+use super::input::{Input, put_varint};
 use super::pair::Pair;
-use super::redo::{self, META_TREE, Operation, Tag, put_varint};
+use super::redo::{META_TREE, Operation, Tag};
 use super::stamp;
 use super::store::{CheckpointChange, LogStore, Losses, StoreError};
+use super::transaction::Located;
 use super::watermark::Watermark;
 use super::writer::Log;
 use crate::id::{Epoch, TreeId};
@@ -37,29 +42,17 @@ use crate::storage::tree::{Pointer, Tree};
 
 /// Splits a checkpoint row into its tag and the row.
 pub fn decode_row(value: &[u8]) -> Result<(Tag, &[u8]), StoreError> {
-    let mut at = 0;
-    let mut varint = || {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = *value.get(at)?;
-            at += 1;
-            number |= u64::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Some(number);
-            }
-        }
-        None
-    };
     let damaged = || StoreError::Damaged("a checkpoint row has no tag".into());
-    let epoch = varint().ok_or_else(damaged)?;
-    let sequence = varint().ok_or_else(damaged)?;
-    Ok((Tag { epoch: Epoch(epoch), sequence }, &value[at..]))
+    let mut input = Input { bytes: value };
+    let epoch = Epoch(input.varint().ok_or_else(damaged)?);
+    let number = input.varint().ok_or_else(damaged)?;
+    Ok((Tag { epoch, number }, input.bytes))
 }
 
 pub(super) fn encode_row(tag: Tag, row: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(row.len() + 12);
     put_varint(&mut out, tag.epoch.0);
-    put_varint(&mut out, tag.sequence);
+    put_varint(&mut out, tag.number);
     out.extend_from_slice(row);
     out
 }
@@ -112,8 +105,8 @@ impl SliceRoom {
 pub(super) struct CheckpointMark {
     /// Replay starts with this batch.
     pub(super) replay_from: BatchNumber,
-    /// No tag in the checkpoint has a greater sequence.
-    pub(super) sequence_max: u64,
+    /// No tag in the checkpoint has a greater number.
+    pub(super) number_max: u64,
     /// Everything up to this epoch was whole when the checkpoint ended, log or no log.
     pub(super) epoch: Epoch,
 }
@@ -140,21 +133,21 @@ impl CheckpointMark {
 
     fn parse(bytes: Option<Vec<u8>>) -> Result<CheckpointMark, StoreError> {
         let Some(bytes) = bytes else {
-            return Ok(CheckpointMark { replay_from: BatchNumber(1), sequence_max: 0, epoch: Epoch(0) });
+            return Ok(CheckpointMark { replay_from: BatchNumber(1), number_max: 0, epoch: Epoch(0) });
         };
         let words: Vec<u64> = bytes
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
             .collect();
-        let [replay_from, sequence_max, epoch] = words[..] else {
+        let [replay_from, number_max, epoch] = words[..] else {
             return Err(StoreError::Damaged("the checkpoint mark is malformed".into()));
         };
-        Ok(CheckpointMark { replay_from: BatchNumber(replay_from), sequence_max, epoch: Epoch(epoch) })
+        Ok(CheckpointMark { replay_from: BatchNumber(replay_from), number_max, epoch: Epoch(epoch) })
     }
 
     pub(super) fn write(self, store: &dyn LogStore) -> Result<(), StoreError> {
         let mut bytes = Vec::with_capacity(24);
-        for word in [self.replay_from.0, self.sequence_max, self.epoch.0] {
+        for word in [self.replay_from.0, self.number_max, self.epoch.0] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         store.meta_put(MARK_KEY, &bytes)
@@ -255,7 +248,7 @@ pub struct Checkpointer {
     waiting_bytes: u64,
     /// Memory of slices that were written.
     rooms: Vec<SliceRoom>,
-    sequence_max: u64,
+    number_max: u64,
     rows: u64,
     bytes: u64,
     /// What the store had lost when the first of the rows that are not flushed was written;
@@ -297,7 +290,7 @@ impl Checkpointer {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             rooms: Vec::new(),
-            sequence_max: mark.sequence_max,
+            number_max: mark.number_max,
             rows: 0,
             bytes: 0,
             unflushed_since: None,
@@ -343,7 +336,7 @@ impl Checkpointer {
     /// commits that the caller should wait too.
     pub fn write(&mut self, slice: Slice) -> Result<bool, StoreError> {
         self.seen = None;
-        self.sequence_max = self.sequence_max.max(slice.tag.sequence);
+        self.number_max = self.number_max.max(slice.tag.number);
         if slice.room.rows.is_empty() {
             self.rooms.push(slice.into_room());
         } else {
@@ -413,7 +406,7 @@ impl Checkpointer {
         }
         // Epochs still open, or not in the log yet, are not whole whatever the rows hold.
         let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
-        let mark = CheckpointMark { replay_from: cut, sequence_max: self.sequence_max, epoch };
+        let mark = CheckpointMark { replay_from: cut, number_max: self.number_max, epoch };
         mark.write(&*self.store)?;
         // The mark lies in the log, and would go with its end.
         let batch = BatchNumber(end.0.saturating_sub(1));
@@ -441,40 +434,36 @@ impl Checkpointer {
         let mut removals: Vec<(TreeId, Box<[u8]>, Tag)> = Vec::new();
         let mut state: Vec<(Box<[u8]>, Tag, Vec<u8>)> = Vec::new();
         let mut dropped: Vec<TreeId> = Vec::new();
-        let mut sequence_max = self.sequence_max;
+        let mut number_max = self.number_max;
         let mut damaged = None;
         self.store.read_log(self.mark.replay_from, &mut |number, bytes| {
             if number >= cut {
                 return ControlFlow::Break(());
             }
-            for segment in batch::segments(bytes) {
-                let Some((epoch, records)) = segment else {
-                    damaged = Some(number);
-                    return ControlFlow::Break(());
-                };
-                for record in redo::records(records) {
-                    let Ok(record) = record else {
-                        damaged = Some(number);
-                        return ControlFlow::Break(());
-                    };
-                    sequence_max = sequence_max.max(record.sequence);
-                    let tag = Tag { epoch, sequence: record.sequence };
-                    match record.operation {
-                        Operation::Delete => removals.push((record.tree, record.key.into(), tag)),
-                        Operation::DropTree => dropped.push(record.tree),
-                        Operation::Put(value) if record.tree == META_TREE => {
-                            state.push((record.key.into(), tag, value.to_vec()));
-                        }
-                        _ => {}
+            let taken = batch::each_record(bytes, |epoch, Located { transaction, record, .. }| {
+                number_max = number_max.max(transaction).max(record.number);
+                let tag = Tag { epoch, number: record.number };
+                match record.operation {
+                    Operation::Delete => removals.push((record.tree, record.key.into(), tag)),
+                    Operation::DropTree => dropped.push(record.tree),
+                    Operation::Put(value) if record.tree == META_TREE => {
+                        state.push((record.key.into(), tag, value.to_vec()));
                     }
+                    _ => {}
+                }
+            });
+            match taken {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    damaged = Some(StoreError::Damaged(format!("log batch {}: {error}", number.0)));
+                    ControlFlow::Break(())
                 }
             }
-            ControlFlow::Continue(())
         })?;
-        if let Some(number) = damaged {
-            return Err(StoreError::Damaged(format!("log batch {} is malformed", number.0)));
+        if let Some(damaged) = damaged {
+            return Err(damaged);
         }
-        self.sequence_max = sequence_max;
+        self.number_max = number_max;
         state.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
         // Of each piece of state the last word only, so that what is read below is what stands.
         state.dedup_by(|next, kept| {
@@ -497,7 +486,7 @@ impl Checkpointer {
         // In key order the store's blocks are read once each.
         removals.sort_unstable();
         for (tree, key, tag) in removals {
-            if self.checkpoint_tag(tree, &key)?.is_some_and(|there| there <= tag) {
+            if self.checkpoint_tag(tree, &key)?.is_some_and(|there| there < tag) {
                 changes.push(CheckpointChange { tree, key, value: None });
                 removed += 1;
                 if changes.len() == SETTLED_AT_ONCE {

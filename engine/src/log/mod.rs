@@ -13,9 +13,9 @@
 //! on 7 or less go out
 //! ```
 //!
-//! - [`redo`]       one record: the after-image of a row, of its changed bytes, or a delete;
-//!   tagged (epoch, per-partition sequence)
-//! - [`buffer`]     a thread's redo, segmented by epoch
+//! - [`redo`]       one record: the after-image of a row, of its changed bytes, or a delete; `input` reads bytes
+//! - [`transaction`] whose records they are: its number, which with the epoch is their tag
+//! - [`buffer`]     a thread's transactions, segmented by epoch
 //! - [`batch`]      one write of the log: closed epochs, numbered, with a checksum
 //! - [`store`]      what the log needs of a disk, as a trait; [`memory`] keeps it in memory and
 //!   injects faults; [`discard`] forgets at a kill what was never synced
@@ -34,12 +34,12 @@
 //!
 //! **Why tags.** Replay applies the records of each *key* in tag order onto the checkpointed
 //! row, which carries its own tag, and skips what the row already has. So it does not matter
-//! how the data was partitioned when, and keys can be replayed in parallel. When a partition
-//! splits both halves inherit its sequence, a merge takes the greater one: along the life of
-//! a key tags only grow.
+//! how the data was partitioned when, and keys can be replayed in parallel. A tag is (epoch, number of the
+//! transaction), and numbers come from partitions. When a partition splits both halves inherit its
+//! number, a merge takes the greater one: along the life of a key tags only grow.
 //!
 //! **Why checkpoints need no snapshot.** A slice writes rows as they are, each tagged with its
-//! partition's newest commit, and only after that commit is durable. Replay starts at the
+//! partition's newest transaction, and only after that commit is durable. Replay starts at the
 //! epoch in which the checkpoint began; for each key it continues from the row's own tag.
 //!
 //! Differences from SiloR, where epoch group commit comes from: one writer thread and one log
@@ -51,6 +51,7 @@ pub mod buffer;
 mod by_key;
 pub mod checkpoint;
 pub mod discard;
+pub mod input;
 pub mod memory;
 mod pair;
 mod reader;
@@ -59,6 +60,7 @@ pub mod redo;
 pub mod reset;
 mod stamp;
 pub mod store;
+pub mod transaction;
 pub mod verify;
 pub mod watermark;
 pub mod writer;
@@ -74,5 +76,8 @@ pub(crate) use pair::begin as begin_pair;
 pub use recovery::{Progress, Recovered, RecoveryCost, recover, recover_timed};
 pub use redo::{META_TREE, Tag};
 pub use store::{LogStore, StoreError};
+pub use transaction::Author;
+#[cfg(test)]
+pub(crate) use transaction::Located;
 pub use watermark::Watermark;
 pub use writer::{Log, LogLimits, LogRefusal, LogWriter, Step, Wake};

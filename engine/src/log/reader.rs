@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::batch::{self, BatchNumber};
+use super::batch::{self, BatchHeader, BatchNumber};
 use super::by_key::Run;
 use super::checkpoint::CheckpointMark;
 use super::recovery::Progress;
@@ -31,6 +31,8 @@ pub(super) struct ReadLog {
     pub(super) next: BatchNumber,
     /// The newest whole epoch.
     pub(super) epoch: Epoch,
+    /// When the epochs of the last batch were closed; the least there is, if no batch says.
+    pub(super) closed_micros: i64,
     /// Bytes cut off as a torn tail.
     pub(super) torn_bytes: u64,
 }
@@ -39,8 +41,8 @@ pub(super) struct ReadLog {
 struct Seen {
     number: BatchNumber,
     bytes: u64,
-    /// The last epoch of a batch that checks.
-    last: Option<Epoch>,
+    /// What a batch that checks says of itself.
+    header: Option<BatchHeader>,
 }
 
 /// Batches with numbers from the first on and, if there is a second, below it.
@@ -76,6 +78,7 @@ pub(super) fn read(
         index: VecDeque::new(),
         next: mark.replay_from,
         epoch: mark.epoch,
+        closed_micros: i64::MIN,
         torn_bytes: 0,
     };
     let mut bad = None;
@@ -104,7 +107,7 @@ pub(super) fn read(
 impl ReadLog {
     /// Notes the batch after those before it; `bad` is the first that did not check.
     fn follow(&mut self, seen: &Seen, bad: &mut Option<BatchNumber>) -> Result<(), StoreError> {
-        let Some(last) = seen.last else {
+        let Some(BatchHeader { last, closed_micros, .. }) = seen.header else {
             bad.get_or_insert(seen.number);
             self.torn_bytes += seen.bytes;
             return Ok(());
@@ -120,6 +123,7 @@ impl ReadLog {
         }
         self.next = seen.number.next();
         self.epoch = last;
+        self.closed_micros = closed_micros.unwrap_or(i64::MIN).max(self.closed_micros);
         self.index.push_back(IndexEntry { number: seen.number, last, bytes: seen.bytes });
         Ok(())
     }
@@ -151,7 +155,7 @@ fn read_stretch(
         let length = bytes.len() as u64;
         progress(length);
         let header = batch::check(bytes).filter(|header| header.number == number);
-        contents.seen.push(Seen { number, bytes: length, last: header.map(|header| header.last) });
+        contents.seen.push(Seen { number, bytes: length, header });
         // After an error it is only looked at which batches there are.
         if header.is_some() && contents.malformed.is_none() {
             contents.malformed = run.add(bytes).err();

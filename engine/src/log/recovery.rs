@@ -37,15 +37,15 @@ use crate::storage::tree::{Builder, Tree};
 /// What recovery found.
 pub struct Recovered {
     /// The rows of each table, whole; leaves that differ from the checkpoint are stamped with
-    /// the sequence of the record that changed them, the others with 0.
+    /// the number of the record that changed them, the others with 0.
     pub trees: BTreeMap<TreeId, Tree>,
     /// Engine state ([`redo::meta`]).
     pub meta: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The newest whole epoch; the next one to open is above it. No record, no checkpoint row and no
     /// watermark has a newer one.
     pub epoch: Epoch,
-    /// No tag, of a record or a checkpoint row, has a greater sequence; partitions go on from here.
-    pub sequence_max: u64,
+    /// No tag, of a record or a checkpoint row, has a greater number; partitions and threads go on from here.
+    pub number_max: u64,
     /// The greatest number of a tree that the log drops. Its record takes every row of that
     /// number away, so as long as the log has it no new tree may get the number.
     pub dropped_tree_max: Option<TreeId>,
@@ -61,6 +61,8 @@ pub struct Recovered {
     pub cost: RecoveryCost,
     /// How far the log was known to go; at least as far as it goes now.
     pub(super) watermark: Watermark,
+    /// When the epochs of the last batch were closed; the least there is, if no batch says.
+    pub(super) closed_micros: i64,
     pub(super) index: VecDeque<IndexEntry>,
 }
 
@@ -136,7 +138,7 @@ pub fn recover_timed(
     let runs = Runs::new(&log.runs);
     let cuts = choose_cuts(store, &runs, threads)?;
     let dropped_tree_max = runs.dropped.iter().max().copied();
-    let mut sequence_max = mark.sequence_max.max(runs.sequence_max);
+    let mut number_max = mark.number_max.max(runs.number_max);
     let log_records = runs.records;
     let read = watch.nanos();
     let build = PartBuild { store, runs: &runs, cuts: &cuts, progress, rows: AtomicU64::new(0) };
@@ -148,7 +150,7 @@ pub fn recover_timed(
     for part in built {
         checkpoint_rows += part.checkpoint_rows;
         rows_epoch = rows_epoch.max(part.newest.epoch);
-        sequence_max = sequence_max.max(part.newest.sequence);
+        number_max = number_max.max(part.newest.number);
         for (id, tree) in part.trees {
             trees.entry(id).or_default().append(tree);
         }
@@ -172,7 +174,7 @@ pub fn recover_timed(
         trees,
         meta,
         epoch,
-        sequence_max,
+        number_max,
         dropped_tree_max,
         next_batch: log.next,
         checkpoint_rows,
@@ -184,6 +186,7 @@ pub fn recover_timed(
             epoch,
             replay_from: mark.replay_from,
         }),
+        closed_micros: log.closed_micros,
         index: log.index,
     })
 }
@@ -222,7 +225,7 @@ struct BuiltPart {
     /// The tree that rows are being added to, and where.
     open: Option<(TreeId, Builder)>,
     checkpoint_rows: u64,
-    /// No checkpoint row has a newer epoch or a greater sequence.
+    /// No checkpoint row has a newer epoch or a greater number.
     newest: Tag,
     rows: u64,
 }
@@ -285,7 +288,7 @@ impl PartBuild<'_> {
                 built.checkpoint_rows += 1;
                 let (tag, row) = checkpoint::decode_row(value)?;
                 built.newest.epoch = built.newest.epoch.max(tag.epoch);
-                built.newest.sequence = built.newest.sequence.max(tag.sequence);
+                built.newest.number = built.newest.number.max(tag.number);
                 if log.key() == Some((tree, key)) {
                     self.replay(log.take(), State::Row(row.to_vec()), tag, &mut built)?;
                 } else {
@@ -325,7 +328,7 @@ impl PartBuild<'_> {
             if *tag <= row_tag {
                 continue;
             }
-            stamp = tag.sequence.max(1);
+            stamp = tag.number.max(1);
             state = match (record.operation, state) {
                 (Operation::Put(row), _) => State::Row(row.to_vec()),
                 (Operation::Patch(patch), State::Row(mut row)) => match redo::apply_patch(&mut row, patch) {

@@ -1,20 +1,28 @@
 //! Redo records.
 //!
 //! ```text
-//! [operation 1][tree varint][sequence varint][key length varint][key]
-//!   put     [row length varint][row]                     insert, or an update that changes the length
-//!   patch   [count varint] { [gap varint][length varint][bytes] } …   the bytes of changed columns
-//!   delete  nothing
-//!   drop    nothing, and an empty key                    the whole tree is gone
+//! [operation 1][tree varint][key length varint][key]
+//!   1 put          [row length varint][row]     insert, or an update that changes the length
+//!   2 patch        [count varint] { [gap varint][length varint][bytes] } …   the bytes of changed columns
+//!   3 delete       nothing
+//!   4 drop         nothing, and an empty key                 the whole tree is gone
+//!   6 meta put     [sequence varint][length varint][value]   engine state, whose tree is 0
+//!   7 meta delete  [sequence varint]
 //! ```
 //!
-//! The epoch is that of the segment the record stands in. An update is logged as the bytes of
-//! the row that changed, not as column numbers: replay needs no table definitions, so it can
-//! run before they are known and across any change of them. Every write counts in its partition's
-//! sequence, so no two records of a key share a tag.
+//! The epoch is that of the segment a record stands in, and its number that of its transaction
+//! ([`super::transaction`]): together they are the tag that settles the order of a key's records. Only
+//! engine state is written by those who hold no partition; each of its records has a sequence instead.
+//!
+//! An update is logged as the bytes of the row that changed, not as column numbers: replay needs no table
+//! definitions, so it can run before they are known and across any change of them.
+//!
+//! In batches of versions that knew no transactions each record has a sequence behind its tree, which every
+//! write of its partition had another of, and engine state is put and deleted as rows are.
 
 use std::ops::Range;
 
+use super::input::{Input, Malformed, VARINT_BYTES_MAX, put_varint, write_varint};
 use crate::id::{Epoch, TreeId};
 use crate::storage::Touched;
 
@@ -27,19 +35,22 @@ pub const META_TREE: TreeId = TreeId(0);
 pub struct Tag {
     /// Epoch of the commit.
     pub epoch: Epoch,
-    /// The partition's sequence number of the write.
-    pub sequence: u64,
+    /// The number of the transaction; of engine state its sequence. Of what was written before there were
+    /// transactions the sequence, too: numbers are above all of these.
+    pub number: u64,
 }
 
 impl Tag {
     /// Before every commit.
-    pub const ZERO: Tag = Tag { epoch: Epoch(0), sequence: 0 };
+    pub const ZERO: Tag = Tag { epoch: Epoch(0), number: 0 };
 }
 
 const PUT: u8 = 1;
 const PATCH: u8 = 2;
 const DELETE: u8 = 3;
 const DROP_TREE: u8 = 4;
+const META_PUT: u8 = 6;
+const META_DELETE: u8 = 7;
 
 /// Changed bytes closer than this are logged as one range.
 const GAP_MIN: usize = 4;
@@ -48,10 +59,10 @@ const GAP_MIN: usize = 4;
 const TOUCHED_MAX: usize = 32;
 
 /// The longest header without its key.
-const HEADER_MAX: usize = 1 + 5 + 10 + 10;
+const HEADER_MAX: usize = 1 + 5 + VARINT_BYTES_MAX;
 
 /// A record that puts a row, or deletes it, has no more bytes beside key and row.
-pub(crate) const RECORD_OVERHEAD_MAX: usize = HEADER_MAX + 10;
+pub(crate) const RECORD_OVERHEAD_MAX: usize = HEADER_MAX + VARINT_BYTES_MAX;
 
 /// What a record does to its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,40 +82,25 @@ pub enum Operation<'a> {
 pub struct Record<'a> {
     /// The table the row belongs to.
     pub tree: TreeId,
-    /// The partition's sequence number of the write.
-    pub sequence: u64,
+    /// What stands in its tag.
+    pub number: u64,
     /// The storage key.
     pub key: &'a [u8],
     /// The change.
     pub operation: Operation<'a>,
 }
 
-/// Bytes that are no redo records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed redo record")]
-pub struct Malformed;
-
-fn header(out: &mut Vec<u8>, operation: u8, tree: TreeId, sequence: u64, key: &[u8]) {
-    // Put together aside: the vector is asked for room twice, not for every byte.
-    let mut bytes = [0u8; HEADER_MAX];
-    bytes[0] = operation;
-    let mut len = 1;
-    for mut value in [u64::from(tree.0), sequence, key.len() as u64] {
-        while value >= 0x80 {
-            bytes[len] = value as u8 | 0x80;
-            value >>= 7;
-            len += 1;
-        }
-        bytes[len] = value as u8;
-        len += 1;
-    }
-    out.extend_from_slice(&bytes[..len]);
+fn header(out: &mut Vec<u8>, operation: u8, tree: TreeId, key: &[u8]) {
+    let mut bytes = [operation; HEADER_MAX];
+    let end = write_varint(&mut bytes, 1, u64::from(tree.0));
+    let end = write_varint(&mut bytes, end, key.len() as u64);
+    out.extend_from_slice(&bytes[..end]);
     out.extend_from_slice(key);
 }
 
 /// Logs an insert, or any change as the whole row.
-pub fn put(out: &mut Vec<u8>, tree: TreeId, sequence: u64, key: &[u8], row: &[u8]) {
-    header(out, PUT, tree, sequence, key);
+pub fn put(out: &mut Vec<u8>, tree: TreeId, key: &[u8], row: &[u8]) {
+    header(out, PUT, tree, key);
     put_varint(out, row.len() as u64);
     out.extend_from_slice(row);
 }
@@ -114,15 +110,14 @@ pub fn put(out: &mut Vec<u8>, tree: TreeId, sequence: u64, key: &[u8], row: &[u8
 pub fn update(
     out: &mut Vec<u8>,
     tree: TreeId,
-    sequence: u64,
     key: &[u8],
     (before, after): (&[u8], &[u8]),
     touched: &Touched,
 ) {
     if before.len() != after.len() {
-        return put(out, tree, sequence, key, after);
+        return put(out, tree, key, after);
     }
-    header(out, PATCH, tree, sequence, key);
+    header(out, PATCH, tree, key);
     if touched.ranges().iter().map(Range::len).sum::<usize>() <= TOUCHED_MAX {
         // A range has a byte at least, so there are not many.
         out.push(touched.ranges().len() as u8);
@@ -178,128 +173,92 @@ fn first_difference(a: &[u8], b: &[u8], from: usize) -> usize {
 }
 
 /// Logs a delete.
-pub fn delete(out: &mut Vec<u8>, tree: TreeId, sequence: u64, key: &[u8]) {
-    header(out, DELETE, tree, sequence, key);
+pub fn delete(out: &mut Vec<u8>, tree: TreeId, key: &[u8]) {
+    header(out, DELETE, tree, key);
 }
 
 /// Logs that a tree and all its rows are gone. Tree ids are never used again.
-pub fn drop_tree(out: &mut Vec<u8>, tree: TreeId, sequence: u64) {
-    header(out, DROP_TREE, tree, sequence, &[]);
+pub fn drop_tree(out: &mut Vec<u8>, tree: TreeId) {
+    header(out, DROP_TREE, tree, &[]);
 }
 
 /// Logs a piece of engine state; `None` removes it. `sequence` orders the writes of one key
 /// within an epoch.
 pub fn meta(out: &mut Vec<u8>, sequence: u64, key: &[u8], value: Option<&[u8]>) {
-    match value {
-        Some(value) => put(out, META_TREE, sequence, key, value),
-        None => delete(out, META_TREE, sequence, key),
+    header(out, if value.is_some() { META_PUT } else { META_DELETE }, META_TREE, key);
+    put_varint(out, sequence);
+    if let Some(value) = value {
+        put_varint(out, value.len() as u64);
+        out.extend_from_slice(value);
     }
 }
 
 /// Applies a patch to the row it was made for.
 pub fn apply_patch(row: &mut [u8], patch: &[u8]) -> Result<(), Malformed> {
+    patched(row, patch).ok_or(Malformed::Record)
+}
+
+fn patched(row: &mut [u8], patch: &[u8]) -> Option<()> {
     let mut input = Input { bytes: patch };
     let count = input.varint()?;
     let mut at = 0usize;
     for _ in 0..count {
-        at = at.checked_add(input.size()?).ok_or(Malformed)?;
+        at = at.checked_add(input.size()?)?;
         let bytes = input.length_prefixed()?;
-        let end = at.checked_add(bytes.len()).ok_or(Malformed)?;
-        row.get_mut(at..end).ok_or(Malformed)?.copy_from_slice(bytes);
+        let end = at.checked_add(bytes.len())?;
+        row.get_mut(at..end)?.copy_from_slice(bytes);
         at = end;
     }
-    Ok(())
+    Some(())
 }
 
-/// The records of a segment, in order. After an error there are no more.
-pub fn records(segment: &[u8]) -> impl Iterator<Item = Result<Record<'_>, Malformed>> {
-    located(segment).map(|located| located.map(|(_, record)| record))
+/// Takes the record that comes next, of the transaction of this number; `None`: of a version that knew none.
+pub(super) fn take<'a>(input: &mut Input<'a>, transaction: Option<u64>) -> Result<Record<'a>, Malformed> {
+    let operation = input.byte().ok_or(Malformed::Record)?;
+    let is_known = match operation {
+        PUT | PATCH | DELETE | DROP_TREE => true,
+        META_PUT | META_DELETE => transaction.is_some(),
+        _ => false,
+    };
+    if !is_known {
+        return Err(Malformed::RecordKind(operation));
+    }
+    taken(input, operation, transaction).ok_or(Malformed::Record)
 }
 
-/// As [`records`], with the offset at which each begins.
-pub(super) fn located(segment: &[u8]) -> impl Iterator<Item = Result<(usize, Record<'_>), Malformed>> {
-    let mut input = Input { bytes: segment };
-    std::iter::from_fn(move || {
-        if input.bytes.is_empty() {
-            return None;
-        }
-        let offset = segment.len() - input.bytes.len();
-        let record = input.record();
-        if record.is_err() {
-            input.bytes = &[];
-        }
-        Some(record.map(|record| (offset, record)))
-    })
+/// The rest of a record of a kind that is known.
+fn taken<'a>(input: &mut Input<'a>, operation: u8, transaction: Option<u64>) -> Option<Record<'a>> {
+    let is_meta = matches!(operation, META_PUT | META_DELETE);
+    let tree = TreeId(u32::try_from(input.varint()?).ok()?);
+    let mut number = match transaction {
+        Some(number) => number,
+        None => input.varint()?,
+    };
+    let key = input.length_prefixed()?;
+    if is_meta {
+        number = input.varint()?;
+    }
+    if transaction.is_some() && is_meta != (tree == META_TREE) {
+        // Its number would stand among sequences, or the other way round.
+        return None;
+    }
+    let operation = match operation {
+        PUT | META_PUT => Operation::Put(input.length_prefixed()?),
+        PATCH => Operation::Patch(patch(input)?),
+        DROP_TREE => Operation::DropTree,
+        _ => Operation::Delete,
+    };
+    Some(Record { tree, number, key, operation })
 }
 
-/// The record at an offset that [`located`] told.
-pub(super) fn record_at(segment: &[u8], offset: usize) -> Result<Record<'_>, Malformed> {
-    Input { bytes: segment.get(offset..).ok_or(Malformed)? }.record()
-}
-
-pub(super) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+/// The bytes of a patch.
+fn patch<'a>(input: &mut Input<'a>) -> Option<&'a [u8]> {
+    let start = input.bytes;
+    for _ in 0..input.varint()? {
+        input.varint()?;
+        input.length_prefixed()?;
     }
-    out.push(value as u8);
-}
-
-struct Input<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Input<'a> {
-    fn byte(&mut self) -> Result<u8, Malformed> {
-        let (&byte, rest) = self.bytes.split_first().ok_or(Malformed)?;
-        self.bytes = rest;
-        Ok(byte)
-    }
-
-    fn varint(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7F) << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(Malformed)
-    }
-
-    fn size(&mut self) -> Result<usize, Malformed> {
-        usize::try_from(self.varint()?).map_err(|_| Malformed)
-    }
-
-    fn length_prefixed(&mut self) -> Result<&'a [u8], Malformed> {
-        let length = self.size()?;
-        let (bytes, rest) = self.bytes.split_at_checked(length).ok_or(Malformed)?;
-        self.bytes = rest;
-        Ok(bytes)
-    }
-
-    fn record(&mut self) -> Result<Record<'a>, Malformed> {
-        let operation = self.byte()?;
-        let tree = TreeId(u32::try_from(self.varint()?).map_err(|_| Malformed)?);
-        let sequence = self.varint()?;
-        let key = self.length_prefixed()?;
-        let operation = match operation {
-            PUT => Operation::Put(self.length_prefixed()?),
-            PATCH => {
-                let start = self.bytes;
-                for _ in 0..self.varint()? {
-                    self.varint()?;
-                    self.length_prefixed()?;
-                }
-                Operation::Patch(&start[..start.len() - self.bytes.len()])
-            }
-            DELETE => Operation::Delete,
-            DROP_TREE => Operation::DropTree,
-            _ => return Err(Malformed),
-        };
-        Ok(Record { tree, sequence, key, operation })
-    }
+    Some(&start[..start.len() - input.bytes.len()])
 }
 
 #[cfg(test)]
@@ -311,22 +270,51 @@ mod tests {
     #[test]
     fn records_come_back_in_order() {
         let mut out = Vec::new();
-        put(&mut out, TreeId(300), 7, b"key", b"row");
-        update(&mut out, TreeId(300), 8, b"key", (b"row", b"raw"), &Touched::all(3));
-        delete(&mut out, TreeId(1), u64::MAX, b"");
-        drop_tree(&mut out, TreeId(9), 1);
+        put(&mut out, TreeId(300), b"key", b"row");
+        update(&mut out, TreeId(300), b"key", (b"row", b"raw"), &Touched::all(3));
+        delete(&mut out, TreeId(1), b"");
+        drop_tree(&mut out, TreeId(9));
         meta(&mut out, 2, b"m", Some(b"v"));
-        let all: Vec<Record<'_>> = records(&out).map(|record| record.expect("well formed")).collect();
-        assert_eq!(all.len(), 5);
-        assert_eq!(
-            all[0],
-            Record { tree: TreeId(300), sequence: 7, key: b"key", operation: Operation::Put(b"row") }
-        );
+        meta(&mut out, u64::MAX, b"m", None);
+        let all = all_of(&out, Some(7)).expect("well formed");
+        let record = |tree, number, key, operation| Record { tree: TreeId(tree), number, key, operation };
+        assert_eq!(all[0], record(300, 7, b"key", Operation::Put(b"row")));
         assert!(matches!(all[1].operation, Operation::Patch(_)));
-        assert_eq!(all[2].operation, Operation::Delete);
-        assert_eq!(all[2].sequence, u64::MAX);
-        assert_eq!(all[3].operation, Operation::DropTree);
-        assert_eq!(all[4].tree, META_TREE);
+        assert_eq!(
+            all[2..],
+            [
+                record(1, 7, b"", Operation::Delete),
+                record(9, 7, b"", Operation::DropTree),
+                record(0, 2, b"m", Operation::Put(b"v")),
+                record(0, u64::MAX, b"m", Operation::Delete),
+            ]
+        );
+    }
+
+    #[test]
+    fn kinds_that_are_not_known_are_told_and_trees_have_their_own_kinds() {
+        for kind in [0, 5, 8, 16, 17, 18, 19, 255] {
+            let refused = all_of(&[kind, 1, 0], Some(7)).expect_err("refused");
+            assert_eq!(refused, Malformed::RecordKind(kind));
+        }
+        let mut engine_state = Vec::new();
+        meta(&mut engine_state, 2, b"m", Some(b"v"));
+        assert_eq!(all_of(&engine_state, None), Err(Malformed::RecordKind(META_PUT)), "nobody wrote it then");
+        engine_state[1] = 20;
+        assert_eq!(all_of(&engine_state, Some(7)), Err(Malformed::Record));
+        let mut row = Vec::new();
+        put(&mut row, META_TREE, b"m", b"v");
+        assert_eq!(all_of(&row, Some(7)), Err(Malformed::Record));
+    }
+
+    /// All records, or what is wrong with the first that is none.
+    fn all_of(bytes: &[u8], transaction: Option<u64>) -> Result<Vec<Record<'_>>, Malformed> {
+        let mut input = Input { bytes };
+        let mut all = Vec::new();
+        while !input.bytes.is_empty() {
+            all.push(take(&mut input, transaction)?);
+        }
+        Ok(all)
     }
 
     proptest! {
@@ -345,13 +333,14 @@ mod tests {
                 }
             }
             let mut out = Vec::new();
-            update(&mut out, TreeId(1), 1, b"k", (&before, &after), &touched);
-            let record = records(&out).next().expect("one").expect("well formed");
-            let Operation::Patch(patch) = record.operation else { panic!("equal lengths make a patch") };
+            update(&mut out, TreeId(1), b"k", (&before, &after), &touched);
+            let all = all_of(&out, Some(1)).expect("well formed");
+            let [Record { operation: Operation::Patch(patch), .. }] = all[..] else {
+                panic!("equal lengths make a patch")
+            };
             let mut row = before.clone();
             apply_patch(&mut row, patch).expect("well formed");
             prop_assert_eq!(row, after);
-            prop_assert_eq!(records(&out).count(), 1);
         }
 
         #[test]
@@ -363,9 +352,11 @@ mod tests {
             }
             let touched = Touched::all(after.len());
             let mut out = Vec::new();
-            update(&mut out, TreeId(1), 1, b"k", (&before, &after), &touched);
-            let record = records(&out).next().expect("one").expect("well formed");
-            let Operation::Patch(patch) = record.operation else { panic!("equal lengths make a patch") };
+            update(&mut out, TreeId(1), b"k", (&before, &after), &touched);
+            let all = all_of(&out, Some(1)).expect("well formed");
+            let [Record { operation: Operation::Patch(patch), .. }] = all[..] else {
+                panic!("equal lengths make a patch")
+            };
             let mut row = before;
             apply_patch(&mut row, patch).expect("well formed");
             prop_assert_eq!(row, after);
@@ -373,9 +364,11 @@ mod tests {
 
         #[test]
         fn any_bytes_are_decoded_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
-            for record in records(&bytes) {
-                if let Ok(Record { operation: Operation::Patch(patch), .. }) = record {
-                    let _ = apply_patch(&mut [0; 10], patch);
+            for transaction in [None, Some(1)] {
+                for record in all_of(&bytes, transaction).into_iter().flatten() {
+                    if let Operation::Patch(patch) = record.operation {
+                        let _ = apply_patch(&mut [0; 10], patch);
+                    }
                 }
             }
         }

@@ -7,7 +7,7 @@
 //! a log looks through the tables afterwards, and dumps and reloads them.
 //!
 //! Tags of what is written from then on must be above those of all that stays, or the next
-//! recovery would take an older row for the newer one: epochs and sequences go on above every
+//! recovery would take an older row for the newer one: epochs and numbers go on above every
 //! batch, every checkpoint row and the watermark.
 //!
 //! The same goes on with a checkpoint that is older than its log: rows as they were then, and what
@@ -18,8 +18,9 @@ use std::ops::ControlFlow;
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
 use super::store::{LogStore, StoreError};
+use super::transaction::Located;
 use super::watermark::Watermark;
-use super::{pair, redo, stamp};
+use super::{pair, stamp};
 use crate::id::Epoch;
 
 /// What a reset found and left.
@@ -50,7 +51,7 @@ struct Kept {
     last: Epoch,
     /// Of everything there is, behind the gap too.
     newest: Epoch,
-    sequence_max: u64,
+    number_max: u64,
     kept: u64,
     dropped: u64,
     gap: bool,
@@ -64,31 +65,28 @@ impl Kept {
         }
         let follows = |header: batch::BatchHeader| number == self.next && header.last >= self.last;
         let records = header.filter(|_| !self.gap).filter(|header| follows(*header)).and_then(|header| {
-            let sequence = sequence_max(bytes)?;
-            Some((header.last, sequence))
+            let number = number_max(bytes)?;
+            Some((header.last, number))
         });
-        let Some((last, sequence)) = records else {
+        let Some((last, greatest)) = records else {
             self.gap = true;
             self.dropped += 1;
             return;
         };
         self.last = last;
-        self.sequence_max = self.sequence_max.max(sequence);
+        self.number_max = self.number_max.max(greatest);
         self.next = number.next();
         self.kept += 1;
     }
 }
 
-/// The greatest sequence in a batch; `None` if it cannot be taken apart.
-fn sequence_max(bytes: &[u8]) -> Option<u64> {
+/// The greatest number in a batch; `None` if it cannot be taken apart.
+fn number_max(bytes: &[u8]) -> Option<u64> {
     let mut greatest = 0;
-    for segment in batch::segments(bytes) {
-        let (_, records) = segment?;
-        for record in redo::records(records) {
-            greatest = greatest.max(record.ok()?.sequence);
-        }
-    }
-    Some(greatest)
+    let taken = batch::each_record(bytes, |_, Located { transaction, record, .. }| {
+        greatest = greatest.max(transaction).max(record.number);
+    });
+    taken.ok().map(|()| greatest)
 }
 
 /// Keeps what can be kept of a store's log.
@@ -101,7 +99,7 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
         next: replay_from,
         last: mark.epoch,
         newest: mark.epoch.max(watermark.epoch),
-        sequence_max: mark.sequence_max,
+        number_max: mark.number_max,
         kept: 0,
         dropped: 0,
         gap: false,
@@ -114,7 +112,7 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
     store.checkpoint_scan(None, None, &mut |_, _, value| match checkpoint::decode_row(value) {
         Ok((tag, _)) => {
             log.newest = log.newest.max(tag.epoch);
-            log.sequence_max = log.sequence_max.max(tag.sequence);
+            log.number_max = log.number_max.max(tag.number);
             ControlFlow::Continue(())
         }
         Err(error) => {
@@ -132,7 +130,7 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
     // It may be an older one: then it is taken for what it is.
     stamp::note(store, stamp::read_stamp(store)?)?;
     pair::accept(store)?;
-    CheckpointMark { replay_from, sequence_max: log.sequence_max, epoch: mark.epoch }.write(store)?;
+    CheckpointMark { replay_from, number_max: log.number_max, epoch: mark.epoch }.write(store)?;
     let last = BatchNumber(log.next.0.saturating_sub(1));
     store.put_watermark(Watermark { batch: last, epoch: log.newest, replay_from }, true)?;
     Ok(Reset { kept: log.kept, dropped: log.dropped, known: watermark.batch, last, epoch: log.newest })
@@ -143,16 +141,16 @@ mod tests {
     use super::*;
     use crate::id::TreeId;
     use crate::log::store::{CheckpointChange, Losses};
-    use crate::log::{MemoryStore, recover};
+    use crate::log::{MemoryStore, recover, redo};
 
     fn store(batches: u64) -> MemoryStore {
         let store = MemoryStore::new();
         for number in 1..=batches {
             let mut records = Vec::new();
-            redo::put(&mut records, TreeId(20), number, &number.to_be_bytes(), b"row");
+            redo::put(&mut records, TreeId(20), &number.to_be_bytes(), b"row");
             let epoch = Epoch(number);
-            let segments = [(epoch, records.as_slice())];
-            let bytes = batch::encode(BatchNumber(number), epoch, epoch, segments.iter().copied());
+            let bytes =
+                batch::encode(BatchNumber(number), (epoch, epoch), [(epoch, number, records.as_slice())]);
             store.append(BatchNumber(number), &bytes, true).expect("written");
         }
         let watermark =
@@ -173,7 +171,7 @@ mod tests {
         let done = reset(&store).expect("nothing else is wrong");
         assert_eq!((done.kept, done.dropped, done.last, done.lost()), (5, 3, BatchNumber(5), 4));
         let recovered = recover(&store, 2, &|_| {}).expect("recovers");
-        assert_eq!((recovered.epoch, recovered.sequence_max), (Epoch(9), 77));
+        assert_eq!((recovered.epoch, recovered.number_max), (Epoch(9), 77));
         assert_eq!(recovered.next_batch, BatchNumber(6));
         assert_eq!(recovered.trees[&TreeId(20)].len(), 6);
     }
@@ -200,7 +198,7 @@ mod tests {
         assert!(error.to_string().contains("batch 7 as the first to replay"), "{error}");
         reset(&store).expect("resets");
         let recovered = recover(&store, 1, &|_| {}).expect("recovers");
-        assert_eq!((recovered.epoch, recovered.sequence_max), (Epoch(6), 8));
+        assert_eq!((recovered.epoch, recovered.number_max), (Epoch(6), 8));
         assert_eq!(recovered.next_batch, BatchNumber(7));
     }
 }

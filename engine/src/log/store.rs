@@ -140,9 +140,14 @@ pub trait LogStore: Send + Sync {
     }
 }
 
-/// The format of batches and checkpoint rows that this version writes. How a store keeps them in
-/// files is its own affair.
-pub const FORMAT: u32 = 1;
+/// The format of batches and checkpoint rows that this version writes; it reads all below. How a store keeps
+/// them in files is its own affair.
+///
+/// | format | |
+/// |---|---|
+/// | 1 | batches of records, each with a sequence |
+/// | 2 | batches of transactions ([`super::batch`]), before which older ones may lie |
+pub const FORMAT: u32 = 2;
 const FORMAT_KEY: &str = "format";
 
 /// Refuses a store written by a newer version or marked with a format that never was, and marks a
@@ -156,11 +161,21 @@ pub fn check_format(store: &dyn LogStore) -> Result<(), StoreError> {
                 .map(u32::from_le_bytes)
                 .map_err(|_| StoreError::Damaged("the format mark is no number".into()))?;
             match found {
-                // The first one: there is none older.
-                FORMAT => Ok(()),
+                1..=FORMAT => Ok(()),
                 0 => Err(StoreError::Damaged("the format mark is 0, which no version has written".into())),
                 _ => Err(StoreError::NewerFormat { found, supported: FORMAT }),
             }
         }
+    }
+}
+
+/// Marks a store that [`check_format`] takes with this version's format: before anything is written into it that
+/// older versions do not know, and once all else has found it good.
+pub(crate) fn raise_format(store: &dyn LogStore) -> Result<(), StoreError> {
+    let mark = FORMAT.to_le_bytes();
+    if store.meta_get(FORMAT_KEY)?.as_deref() == Some(&mark) {
+        Ok(())
+    } else {
+        store.meta_put(FORMAT_KEY, &mark)
     }
 }

@@ -10,12 +10,14 @@ use proptest::prelude::*;
 use super::checkpoint::{Checkpointer, SliceBuilder, SliceRoom};
 use super::memory::{Faults, MemoryStore, Survivors};
 use super::recovery::{Recovered, recover};
-use super::store::{LogStore, StoreError};
+use super::store::{FORMAT, LogStore, StoreError, check_format, raise_format};
 use super::writer::{Log, LogLimits, LogWriter};
-use super::{BatchNumber, META_TREE, Tag, redo};
+use super::{Author, BatchNumber, META_TREE, Tag, redo};
 use crate::id::{Epoch, TreeId};
 use crate::storage::Touched;
 use crate::storage::tree::Tree;
+
+mod older;
 
 type Rows = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
 
@@ -73,6 +75,7 @@ fn action() -> impl Strategy<Value = Action> {
 struct Partition {
     trees: [Tree; 2],
     sequence: u64,
+    number: u64,
     epoch: u64,
     /// Sequence at the begin of the last finished checkpoint, and of the running one.
     checkpointed: u64,
@@ -86,7 +89,10 @@ struct Server {
     store: MemoryStore,
     log: Arc<Log>,
     writer: LogWriter,
-    buffers: Vec<Arc<super::CommitBuffer>>,
+    /// Of two threads, each with the last number it has given.
+    buffers: Vec<(Arc<super::CommitBuffer>, u64)>,
+    /// It writes as versions did that knew no transactions.
+    is_older: bool,
     checkpointer: Checkpointer,
     position: Option<Position>,
     partitions: Vec<Partition>,
@@ -124,22 +130,24 @@ impl Server {
             let low = (0u8..40).find(|&key| partition_of(key) == number).expect("each has keys");
             let trees = TABLES.map(|id| recovered.trees.entry(id).or_default().split_off(&[low]));
             // As `PartitionData::start_at`: a row of a slice is as new as all that was replayed.
-            let (sequence, epoch) = (recovered.sequence_max, recovered.epoch.0);
-            partitions.insert(0, Partition { trees, sequence, epoch, ..Partition::default() });
+            let (number, epoch) = (recovered.number_max, recovered.epoch.0);
+            let partition = Partition { trees, sequence: number, number, epoch, ..Partition::default() };
+            partitions.insert(0, partition);
         }
         let log = Log::new(LogLimits::default(), &recovered);
         let store_dyn: Arc<dyn LogStore> = Arc::new(store.clone());
         let writer = LogWriter::new(Arc::clone(&log), Arc::clone(&store_dyn), &recovered, Box::new(|_| {}));
         Server {
             checkpointer: Checkpointer::new(Arc::clone(&log), store_dyn).expect("a good store"),
-            buffers: vec![log.new_buffer(), log.new_buffer()],
+            buffers: vec![(log.new_buffer(), log.number_at_start()), (log.new_buffer(), 0)],
+            is_older: false,
             position: None,
             store,
             log,
             writer,
             partitions,
             meta,
-            meta_sequence: recovered.sequence_max,
+            meta_sequence: recovered.number_max,
             global: recovered.epoch.0 + 1,
             history: BTreeMap::from([(recovered.epoch.0, state)]),
         }
@@ -159,73 +167,87 @@ impl Server {
 
     fn commit(&mut self, number: usize, thread: usize, table: usize, writes: &[Write]) {
         let partition = &mut self.partitions[number];
-        partition.epoch = self.global;
+        let mut records = Vec::new();
+        let out = &mut records;
         let (tree, id, last) = (&mut partition.trees[table], TABLES[table], &mut partition.sequence);
         let mut next = || {
             *last += 1;
             *last
         };
         let (meta, meta_sequence) = (&mut self.meta, &mut self.meta_sequence);
-        self.buffers[thread].segment(Epoch(self.global), |out| {
-            for write in writes {
-                match write {
-                    Write::Put(key, row) if partition_of(*key) == number => {
-                        let sequence = next();
-                        tree.insert(&[*key], row.clone().into(), sequence);
-                        redo::put(out, id, sequence, &[*key], row);
-                    }
-                    Write::Patch(key, at, byte) => {
-                        let sequence = next();
-                        tree.update(&[*key], sequence, |row| {
-                            let before = row.clone();
-                            let at = at % row.len();
-                            row[at] = *byte;
-                            redo::update(
-                                out,
-                                id,
-                                sequence,
-                                &[*key],
-                                (&before, row),
-                                &Touched::all(row.len()),
-                            );
-                        });
-                    }
-                    Write::Delete(key) => {
-                        let sequence = next();
-                        if tree.remove(&[*key], sequence).is_some() {
-                            redo::delete(out, id, sequence, &[*key]);
-                        }
-                    }
-                    Write::Clear => {
-                        let keys: Vec<Vec<u8>> =
-                            tree.cursor(Bound::Unbounded).map(|(key, _)| key.to_vec()).collect();
-                        for key in keys {
-                            let sequence = next();
-                            tree.remove(&key, sequence);
-                            redo::delete(out, id, sequence, &key);
-                        }
-                    }
-                    Write::Meta(key, value) => {
-                        *meta_sequence += 1;
-                        let value = (*value > 100).then_some([*value]);
-                        redo::meta(out, *meta_sequence, &[*key], value.as_ref().map(|value| &value[..]));
-                        let key = (META_TREE.0, vec![*key]);
-                        match value {
-                            Some(value) => drop(meta.insert(key, value.to_vec())),
-                            None => drop(meta.remove(&key)),
-                        }
-                    }
-                    Write::Put(..) => {}
+        for write in writes {
+            match write {
+                Write::Put(key, row) if partition_of(*key) == number => {
+                    let sequence = next();
+                    tree.insert(&[*key], row.clone().into(), sequence);
+                    redo::put(out, id, &[*key], row);
                 }
+                Write::Patch(key, at, byte) => {
+                    let sequence = next();
+                    tree.update(&[*key], sequence, |row| {
+                        let before = row.clone();
+                        let at = at % row.len();
+                        row[at] = *byte;
+                        redo::update(out, id, &[*key], (&before, row), &Touched::all(row.len()));
+                    });
+                }
+                Write::Delete(key) => {
+                    let sequence = next();
+                    if tree.remove(&[*key], sequence).is_some() {
+                        redo::delete(out, id, &[*key]);
+                    }
+                }
+                Write::Clear => {
+                    let keys: Vec<Vec<u8>> =
+                        tree.cursor(Bound::Unbounded).map(|(key, _)| key.to_vec()).collect();
+                    for key in keys {
+                        let sequence = next();
+                        tree.remove(&key, sequence);
+                        redo::delete(out, id, &key);
+                    }
+                }
+                Write::Meta(key, value) => {
+                    *meta_sequence += 1;
+                    let value = (*value > 100).then_some([*value]);
+                    redo::meta(out, *meta_sequence, &[*key], value.as_ref().map(|value| &value[..]));
+                    let key = (META_TREE.0, vec![*key]);
+                    match value {
+                        Some(value) => drop(meta.insert(key, value.to_vec())),
+                        None => drop(meta.remove(&key)),
+                    }
+                }
+                Write::Put(..) => {}
             }
-        });
+        }
+        if !records.is_empty() {
+            self.log(number, thread, &records);
+        }
+    }
+
+    /// As `Txn::log_commit`, for a transaction that holds one partition.
+    fn log(&mut self, partition: usize, thread: usize, records: &[u8]) {
+        let partition = &mut self.partitions[partition];
+        let (buffer, last) = &mut self.buffers[thread];
+        let number = partition.number.max(*last) + 1;
+        buffer.append(Epoch(self.global), Author::Program, number, records);
+        (*last, partition.number, partition.epoch) = (number, number, self.global);
+    }
+
+    /// As `PartitionData::newest_tag`.
+    fn newest_tag(&self, partition: usize) -> Tag {
+        let Partition { epoch, number, .. } = self.partitions[partition];
+        Tag { epoch: Epoch(epoch), number: if self.is_older { older::newest(number) } else { number } }
     }
 
     fn group(&mut self) -> Result<(), StoreError> {
         self.history.insert(self.global, self.state());
         let closed = Epoch(self.global);
         self.global += 1;
-        self.writer.step(closed).map(drop)
+        self.writer.step(closed)?;
+        if self.is_older {
+            older::rewrite_last(&self.store);
+        }
+        Ok(())
     }
 
     fn slice(&mut self) {
@@ -234,8 +256,8 @@ impl Server {
         if table == 0 && low.is_none() {
             partition.checkpointing = partition.sequence;
         }
-        let tag = Tag { epoch: Epoch(partition.epoch), sequence: partition.sequence };
-        let mut slice = SliceBuilder::new(tag, 40, SliceRoom::default());
+        let mut slice = SliceBuilder::new(self.newest_tag(number), 40, SliceRoom::default());
+        let partition = &self.partitions[number];
         let next = slice.add(TABLES[table], &partition.trees[table], low.as_deref(), partition.checkpointed);
         self.checkpointer.write(slice.build()).expect("no faults yet");
         self.position = Some(match next {
@@ -296,11 +318,12 @@ proptest! {
     fn after_any_crash_the_state_is_that_of_the_newest_whole_epoch(
         lives in proptest::collection::vec(
             (proptest::collection::vec(action(), 1..80), 0u8..5, any::<u8>(), 1usize..4), 1..4),
+        older_lives in 0usize..3,
     ) {
         let mut store = MemoryStore::new();
-        for (actions, ending, share, threads) in lives {
+        for (life, (actions, ending, share, threads)) in lives.into_iter().enumerate() {
             let recovered = recover(&store, 1, &|_| {}).expect("recovers");
-            let mut server = Server::start(store, recovered);
+            let mut server = Server { is_older: life < older_lives, ..Server::start(store, recovered) };
             for action in &actions {
                 server.act(action);
             }
@@ -383,8 +406,9 @@ fn an_update_without_its_row_stops_the_start() {
     let store = MemoryStore::new();
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     let mut server = Server::start(store.clone(), recovered);
-    server.buffers[0]
-        .segment(Epoch(1), |out| redo::update(out, TABLES[0], 1, b"k", (b"aaaa", b"aaab"), &Touched::all(4)));
+    let mut records = Vec::new();
+    redo::update(&mut records, TABLES[0], b"k", (b"aaaa", b"aaab"), &Touched::all(4));
+    server.log(0, 0, &records);
     server.group().expect("no faults");
     let error = recover(&store, 1, &|_| {}).err().expect("no start");
     assert!(matches!(&error, StoreError::Damaged(what) if what.ends_with("that is not there")), "{error}");
@@ -396,11 +420,10 @@ fn an_update_of_another_row_stops_the_start() {
     let mut server = Server::start(store.clone(), recover(&store, 1, &|_| {}).expect("recovers"));
     server.checkpoint();
     // Of a row that is longer than the one in the checkpoint, and stays.
-    let sequence = server.partitions[0].sequence + 1;
     let (old, new) = ([1; 40], [[1; 39].as_slice(), &[2]].concat());
-    server.buffers[0].segment(Epoch(server.global), |out| {
-        redo::update(out, TABLES[0], sequence, &[0], (&old, &new), &Touched::all(40));
-    });
+    let mut records = Vec::new();
+    redo::update(&mut records, TABLES[0], &[0], (&old, &new), &Touched::all(40));
+    server.log(0, 0, &records);
     server.group().expect("no faults");
     let error = recover(&store, 1, &|_| {}).err().expect("no start");
     assert!(matches!(&error, StoreError::Damaged(what) if what.ends_with("that is another one")), "{error}");
@@ -412,7 +435,9 @@ fn dropped_trees_stay_dropped_through_checkpoints() {
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     let mut server = Server::start(store.clone(), recovered);
     server.checkpoint();
-    server.buffers[0].segment(Epoch(server.global), |out| redo::drop_tree(out, TABLES[0], 9));
+    let mut records = Vec::new();
+    redo::drop_tree(&mut records, TABLES[0]);
+    server.log(0, 0, &records);
     server.partitions[0].trees[0] = Tree::new();
     server.group().expect("no faults");
     assert!(!recover(&store, 1, &|_| {}).expect("recovers").trees.contains_key(&TABLES[0]));
@@ -466,13 +491,109 @@ fn a_change_of_a_row_that_went_before_its_slice_is_passed_over() {
 }
 
 #[test]
-fn a_newer_format_is_refused() {
+fn a_newer_format_is_refused_and_an_older_one_raised() {
     let store = MemoryStore::new();
-    super::store::check_format(&store).expect("a new store gets this version's mark");
-    super::store::check_format(&store).expect("and is accepted again");
-    store.meta_put("format", &(super::store::FORMAT + 1).to_le_bytes()).expect("written");
-    let error = super::store::check_format(&store).expect_err("refused");
-    assert_eq!(error.to_string(), "the data directory has format 2, this version reads up to 1");
+    check_format(&store).expect("a new store gets this version's mark");
+    check_format(&store).expect("and is accepted again");
+    store.meta_put("format", &(FORMAT + 1).to_le_bytes()).expect("written");
+    let error = check_format(&store).expect_err("refused");
+    assert_eq!(error.to_string(), "the data directory has format 3, this version reads up to 2");
+    store.meta_put("format", &1u32.to_le_bytes()).expect("written");
+    check_format(&store).expect("an older one is read");
+    assert_eq!(store.meta_get("format").expect("readable"), Some(vec![1, 0, 0, 0]), "a look changes nothing");
+    raise_format(&store).expect("written");
+    let store = store.crash(Survivors::Synced);
+    assert_eq!(store.meta_get("format").expect("readable"), Some(FORMAT.to_le_bytes().to_vec()));
+}
+
+/// With one number for all that a transaction does, its delete must not take the row it has put.
+#[test]
+fn a_row_that_its_transaction_has_deleted_and_put_again_outlives_the_checkpoint() {
+    for (before, writes, left) in [
+        (true, vec![Write::Delete(0), Write::Put(0, vec![9; 30])], 1),
+        (false, vec![Write::Put(0, vec![9; 30]), Write::Delete(0), Write::Put(0, vec![9; 30])], 1),
+        (true, vec![Write::Put(0, vec![9; 30]), Write::Delete(0)], 0),
+        (false, vec![Write::Put(0, vec![9; 30]), Write::Delete(0)], 0),
+    ] {
+        let store = written(u64::from(before));
+        let mut server = Server::start(store.clone(), recover(&store, 1, &|_| {}).expect("recovers"));
+        server.checkpoint();
+        server.commit(0, 0, 0, &writes);
+        server.group().expect("no faults");
+        let with_log = store.crash(Survivors::Synced);
+        server.checkpoint();
+        assert_eq!(store.batches(), [], "the log was cut");
+        for store in [with_log, store.crash(Survivors::Synced)] {
+            let after = recover(&store, 1, &|_| {}).expect("recovers");
+            let rows: Vec<_> = rows_of(&after).into_values().collect();
+            assert_eq!(rows, vec![vec![9; 30]; left], "{writes:?}");
+        }
+    }
+}
+
+/// As an upgrade leaves it: the same keys before and behind, and nobody's checkpoint in between.
+#[test]
+fn a_log_may_be_of_the_older_format_up_to_a_batch() {
+    let store = MemoryStore::new();
+    let start = || Server::start(store.clone(), recover(&store, 2, &|_| {}).expect("recovers"));
+    let mut server = Server { is_older: true, ..start() };
+    for (thread, row) in [(0, 1), (1, 2), (0, 3)] {
+        server.commit(0, thread, 0, &[Write::Put(0, vec![row; 9]), Write::Put(1, vec![row; 9])]);
+    }
+    server.commit(0, 1, 0, &[Write::Delete(1), Write::Meta(1, 200), Write::Put(2, vec![4; 9])]);
+    server.group().expect("no faults");
+    server.commit(0, 0, 0, &[Write::Patch(2, 3, 5)]);
+    server.group().expect("no faults");
+    let mut server = start();
+    server.commit(0, 0, 0, &[Write::Patch(2, 4, 6), Write::Put(1, vec![7; 9]), Write::Meta(1, 201)]);
+    server.group().expect("no faults");
+    server.commit(0, 1, 0, &[Write::Delete(2)]);
+    server.commit(0, 0, 0, &[Write::Put(2, vec![8; 9]), Write::Patch(0, 0, 9)]);
+    server.group().expect("no faults");
+    let mut magics = Vec::new();
+    let mut visit = |_: BatchNumber, bytes: &[u8]| {
+        magics.push(bytes[..4].to_vec());
+        ControlFlow::Continue(())
+    };
+    store.read_log(BatchNumber(1), &mut visit).expect("readable");
+    assert_eq!(magics, [b"ARL1", b"ARL1", b"ARL2", b"ARL2"]);
+    let found = super::verify::verify(&store).expect("readable");
+    assert_eq!((found.batches, found.records, found.problem_count), (4, 16, 0), "{:?}", found.problems);
+    assert_eq!(super::reset::reset(&store).expect("resets").kept, 4);
+    let expected = server.state();
+    assert_eq!(rows_of(&recover(&store, 2, &|_| {}).expect("recovers")), expected);
+    server.checkpoint();
+    assert_eq!(store.batches(), []);
+    assert_eq!(rows_of(&recover(&store, 2, &|_| {}).expect("recovers")), expected);
+}
+
+/// Somebody has written it so: it is neither torn nor passed over.
+#[test]
+fn what_later_versions_write_is_told_and_not_taken_for_a_torn_end() {
+    let store = written(2);
+    let mut last = Vec::new();
+    let mut visit = |_: BatchNumber, bytes: &[u8]| {
+        last = bytes.to_vec();
+        ControlFlow::Continue(())
+    };
+    store.read_log(BatchNumber(2), &mut visit).expect("readable");
+    let transaction = last.windows(4).position(|bytes| bytes == [0, 35, 1, 20]).expect("a put of 30 bytes");
+    for (at, byte, told) in [
+        (16, 1, "batch of kind 1, which this version does not know"),
+        (transaction, 16, "transaction with flags 0x10, which this version does not know"),
+        (transaction + 2, 5, "redo record of kind 5, which this version does not know"),
+    ] {
+        let mut later = last.clone();
+        later[at] = byte;
+        let crc = crc32c::crc32c(&later[8..]);
+        later[4..8].copy_from_slice(&crc.to_le_bytes());
+        store.append(BatchNumber(2), &later, true).expect("written");
+        let error = recover(&store, 1, &|_| {}).err().expect("refused");
+        assert!(matches!(&error, StoreError::Damaged(what) if what.contains(told)), "{error}");
+        let found = super::verify::verify(&store).expect("readable");
+        assert!(found.problems.iter().any(|problem| problem.contains(told)), "{:?}", found.problems);
+        assert_eq!(store.batches().len(), 2, "nothing was cut off");
+    }
 }
 
 #[test]
@@ -482,8 +603,7 @@ fn after_a_failed_checkpoint_the_next_one_is_whole_and_loses_nothing() {
     let mut server = Server::start(store.clone(), recovered);
     server.checkpointer.begin(Epoch(server.global));
     let slice = |server: &Server| {
-        let mut slice =
-            SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20, SliceRoom::default());
+        let mut slice = SliceBuilder::new(Tag { epoch: Epoch(5), number: 5 }, 1 << 20, SliceRoom::default());
         assert_eq!(slice.add(TABLES[0], &server.partitions[0].trees[0], None, 0), None);
         slice.build()
     };
@@ -503,8 +623,7 @@ fn rows_that_went_with_a_full_disk_are_missed_and_written_again() {
     let recovered = recover(&store, 1, &|_| {}).expect("recovers");
     let mut server = Server::start(store.clone(), recovered);
     let slice = |server: &Server| {
-        let mut slice =
-            SliceBuilder::new(Tag { epoch: Epoch(5), sequence: 5 }, 1 << 20, SliceRoom::default());
+        let mut slice = SliceBuilder::new(Tag { epoch: Epoch(5), number: 5 }, 1 << 20, SliceRoom::default());
         assert_eq!(slice.add(TABLES[0], &server.partitions[0].trees[0], None, 0), None);
         slice.build()
     };

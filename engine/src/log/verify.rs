@@ -1,7 +1,8 @@
 //! A look at every byte of a store that nobody serves, for `archipel check`.
 //!
 //! Recovery stops at the first contradiction; this goes on, so that a report shows all of
-//! them. What it checks: the checksum, number and epochs of every batch; every record in them;
+//! them. What it checks: the checksum, number and epochs of every batch; every transaction in them (its flags,
+//! its length, a number that rises in its segment) and every record;
 //! the order, tag and (in the store) block checksum of every checkpoint row; that the log goes as
 //! far as it was known to, that no row is younger, and that the checkpoint is not an older one. Whether the rows fit their tables is recovery's to say.
 
@@ -10,7 +11,6 @@ use std::ops::ControlFlow;
 
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
-use super::redo;
 use super::stamp;
 use super::store::{LogStore, StoreError};
 use super::watermark::{WAYS_OUT, Watermark};
@@ -111,19 +111,16 @@ fn verify_log(
 }
 
 fn verify_batch(number: BatchNumber, bytes: &[u8], last: Epoch, report: &mut StoreReport) {
-    for segment in batch::segments(bytes) {
-        let Some((epoch, records)) = segment else {
-            return report.problem(format!("log batch {} is malformed", number.0));
-        };
-        if epoch > last {
-            report.problem(format!("log batch {} holds epoch {epoch}, beyond its end", number.0));
-        }
-        for record in redo::records(records) {
-            match record {
-                Ok(_) => report.records += 1,
-                Err(error) => return report.problem(format!("log batch {}: {error}", number.0)),
-            }
-        }
+    let mut beyond = None;
+    let taken = batch::each_record(bytes, |epoch, _| {
+        report.records += 1;
+        beyond = beyond.or((epoch > last).then_some(epoch));
+    });
+    if let Some(epoch) = beyond {
+        report.problem(format!("log batch {} holds epoch {epoch}, beyond its end", number.0));
+    }
+    if let Err(error) = taken {
+        report.problem(format!("log batch {}: {error}", number.0));
     }
 }
 
@@ -165,14 +162,14 @@ fn verify_rows(store: &dyn LogStore, report: &mut StoreReport) -> Result<(), Sto
 mod tests {
     use super::super::store::Losses;
     use super::*;
-    use crate::log::MemoryStore;
     use crate::log::store::CheckpointChange;
+    use crate::log::{MemoryStore, redo};
 
     fn batch(number: u64, epoch: u64) -> Vec<u8> {
         let mut records = Vec::new();
-        redo::put(&mut records, TreeId(20), epoch, &number.to_be_bytes(), b"row");
-        let segments = [(Epoch(epoch), records.as_slice())];
-        batch::encode(BatchNumber(number), Epoch(epoch), Epoch(epoch), segments.iter().copied())
+        redo::put(&mut records, TreeId(20), &number.to_be_bytes(), b"row");
+        let epochs = (Epoch(epoch), Epoch(epoch));
+        batch::encode(BatchNumber(number), epochs, [(Epoch(epoch), epoch, records.as_slice())])
     }
 
     fn store(numbers: &[u64]) -> MemoryStore {

@@ -122,6 +122,8 @@ pub struct Log {
     counters: Counters,
     pub(super) index: Mutex<VecDeque<IndexEntry>>,
     pub(super) noted: Noted,
+    /// No number of before the start is greater.
+    number_at_start: u64,
 }
 
 impl Log {
@@ -141,6 +143,7 @@ impl Log {
             counters: Counters::default(),
             index: Mutex::new(recovered.index.clone()),
             noted: Noted::new(recovered.watermark),
+            number_at_start: recovered.number_max,
         };
         let bytes = recovered.index.iter().map(|entry| entry.bytes).sum();
         log.counters.bytes_since_checkpoint.store(bytes, Ordering::Relaxed);
@@ -150,6 +153,11 @@ impl Log {
     /// A buffer for one committing thread.
     pub fn new_buffer(&self) -> Arc<CommitBuffer> {
         self.buffers.add()
+    }
+
+    /// The number that those of a thread's transactions go on above which has given none.
+    pub(crate) fn number_at_start(&self) -> u64 {
+        self.number_at_start
     }
 
     /// A thread has committed through `buffer` for the last time. The buffer goes as soon as what is in it has
@@ -273,7 +281,7 @@ impl Log {
         self.buffers.newest_commit()
     }
 
-    fn publish(&self, epoch: Epoch) {
+    pub(super) fn publish(&self, epoch: Epoch) {
         if epoch <= self.durable() {
             return;
         }
@@ -323,6 +331,8 @@ pub struct LogWriter {
     spare: Vec<u8>,
     /// Without one it notes nothing.
     clock: Option<Arc<dyn Clock>>,
+    /// When the epochs of the last batch were closed, in microseconds since 2000.
+    closed_micros: i64,
     /// The newest batch that was noted aside, and when the next may be.
     noted: BatchNumber,
     note_at_nanos: u64,
@@ -347,6 +357,7 @@ impl LogWriter {
             taken: Vec::new(),
             spare: Vec::new(),
             clock: None,
+            closed_micros: recovered.closed_micros,
             noted: BatchNumber(recovered.next_batch.0.saturating_sub(1)),
             note_at_nanos: 0,
         }
@@ -409,11 +420,14 @@ impl LogWriter {
             return Ok(Step { durable: closed, bytes });
         }
         let first = Epoch(self.log.durable().0 + 1);
-        let records = self.segments.iter().map(|(_, segment)| (segment.epoch, segment.records.as_slice()));
+        // A wall clock may be set back; the log's time is not.
+        let now = self.clock.as_ref().map_or(i64::MIN, |clock| clock.wall_micros());
+        self.closed_micros = self.closed_micros.max(now);
+        let segments = self.segments.iter().map(|(buffer, segment)| buffer.framed(segment));
         let mut batch = std::mem::take(&mut self.spare);
-        batch::encode_into(&mut batch, self.next, first, closed, records);
+        batch::encode_into(&mut batch, self.next, (first, closed), self.closed_micros, segments);
         for (buffer, segment) in self.segments.drain(..) {
-            buffer.recycle(segment.records);
+            buffer.recycle(segment.transactions);
         }
         self.pending = Some(Pending { number: self.next, bytes: batch, last: closed });
         self.next = self.next.next();
@@ -506,186 +520,4 @@ impl LogWriter {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::AtomicUsize;
-    use std::time::Instant;
-
-    use super::super::memory::{Faults, MemoryStore, Survivors};
-    use super::super::recovery::recover;
-    use super::super::redo;
-    use super::*;
-    use crate::id::TreeId;
-
-    struct Setup {
-        store: MemoryStore,
-        log: Arc<Log>,
-        writer: LogWriter,
-        failures: Arc<AtomicUsize>,
-    }
-
-    fn setup(limits: LogLimits) -> Setup {
-        let store = MemoryStore::new();
-        let recovered = recover(&store, 1, &|_| {}).expect("an empty store recovers");
-        let log = Log::new(limits, &recovered);
-        let failures = Arc::new(AtomicUsize::new(0));
-        let hook = {
-            let failures = Arc::clone(&failures);
-            Box::new(move |_: &StoreError| {
-                failures.fetch_add(1, Ordering::Relaxed);
-            })
-        };
-        let writer = LogWriter::new(Arc::clone(&log), Arc::new(store.clone()), &recovered, hook);
-        Setup { store, log, writer, failures }
-    }
-
-    fn commit(buffer: &CommitBuffer, epoch: u64, sequence: u64, key: &[u8]) {
-        buffer.segment(Epoch(epoch), |out| redo::put(out, TreeId(20), sequence, key, b"row"));
-    }
-
-    fn recovered_keys(store: &MemoryStore) -> Vec<Vec<u8>> {
-        let recovered = recover(store, 1, &|_| {}).expect("recovers");
-        recovered.trees.get(&TreeId(20)).map_or_else(Vec::new, |tree| {
-            tree.cursor(std::ops::Bound::Unbounded).map(|(key, _)| key.to_vec()).collect()
-        })
-    }
-
-    #[test]
-    fn only_closed_epochs_are_written_and_they_survive() {
-        let Setup { store, log, mut writer, .. } = setup(LogLimits::default());
-        let (a, b) = (log.new_buffer(), log.new_buffer());
-        commit(&a, 1, 1, b"one");
-        commit(&b, 1, 2, b"two");
-        commit(&a, 2, 3, b"later");
-        let step = writer.step(Epoch(1)).expect("written");
-        assert_eq!(step.durable, Epoch(1));
-        assert!(log.is_durable(Epoch(1)) && !log.is_durable(Epoch(2)));
-        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)), [b"one".to_vec(), b"two".to_vec()]);
-        assert!(a.pending_bytes() > 0);
-        writer.step(Epoch(2)).expect("written");
-        assert_eq!(a.pending_bytes(), 0);
-        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 3);
-    }
-
-    #[test]
-    fn epochs_without_commits_cost_no_write() {
-        let Setup { store, log, mut writer, .. } = setup(LogLimits::default());
-        assert_eq!(writer.step(Epoch(9)).expect("nothing to do"), Step { durable: Epoch(9), bytes: 0 });
-        assert_eq!(log.durable(), Epoch(9));
-        assert!(store.batches().is_empty());
-    }
-
-    #[test]
-    fn a_full_disk_refuses_writes_and_recovers_with_nothing_lost() {
-        let Setup { store, log, mut writer, failures } = setup(LogLimits::default());
-        let buffer = log.new_buffer();
-        commit(&buffer, 1, 1, b"one");
-        store.set_faults(Faults { full: true, ..Faults::default() });
-        assert!(matches!(writer.step(Epoch(1)), Err(StoreError::Full(_))));
-        assert_eq!(log.admits(&buffer), Err(LogRefusal::DiskFull));
-        assert!(!log.is_durable(Epoch(1)));
-        store.set_faults(Faults::default());
-        commit(&buffer, 2, 2, b"two");
-        assert_eq!(writer.step(Epoch(2)).expect("space again").durable, Epoch(2));
-        assert_eq!(log.admits(&buffer), Ok(()));
-        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 2);
-        assert_eq!(failures.load(Ordering::Relaxed), 0);
-    }
-
-    #[test]
-    fn after_a_failed_sync_nothing_is_acknowledged_any_more() {
-        let Setup { store, log, mut writer, failures } = setup(LogLimits::default());
-        let buffer = log.new_buffer();
-        commit(&buffer, 1, 1, b"one");
-        store.set_faults(Faults { sync_fails: true, ..Faults::default() });
-        assert!(writer.step(Epoch(1)).is_err());
-        store.set_faults(Faults::default());
-        assert!(writer.step(Epoch(2)).is_err());
-        assert!(!log.is_durable(Epoch(1)));
-        assert_eq!(log.admits(&buffer), Err(LogRefusal::Failed));
-        assert_eq!(failures.load(Ordering::Relaxed), 1);
-    }
-
-    #[test]
-    fn a_thread_that_runs_ahead_of_the_disk_waits() {
-        let limits = LogLimits { buffer_bytes_max: 100, ..LogLimits::default() };
-        let Setup { log, mut writer, .. } = setup(limits);
-        let buffer = log.new_buffer();
-        while buffer.pending_bytes() <= 100 {
-            assert_eq!(log.admits(&buffer), Ok(()));
-            commit(&buffer, 1, 1, b"key");
-        }
-        assert_eq!(log.admits(&buffer), Err(LogRefusal::Behind));
-        writer.step(Epoch(1)).expect("written");
-        assert_eq!(log.wait_for_room(&buffer), Ok(()));
-    }
-
-    struct Hand(AtomicU64);
-    impl Clock for Hand {
-        fn wall_micros(&self) -> i64 {
-            0
-        }
-
-        fn monotonic_nanos(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
-    }
-
-    #[test]
-    fn how_far_the_log_has_come_is_noted_once_a_second_and_at_the_end() {
-        let Setup { store, log, writer, .. } = setup(LogLimits::default());
-        let clock = Arc::new(Hand(AtomicU64::new(0)));
-        let mut writer = writer.with_clock(clock.clone());
-        let buffer = log.new_buffer();
-        for (epoch, second, noted) in [(1, 0, 1), (2, 0, 1), (3, 1, 3), (4, 1, 3)] {
-            clock.0.store(second * NOTED_EVERY_NANOS, Ordering::Relaxed);
-            commit(&buffer, epoch, epoch, b"key");
-            writer.step(Epoch(epoch)).expect("written");
-            assert_eq!(store.watermark().expect("readable").map(|mark| mark.batch.0), Some(noted));
-        }
-        writer.run(&|| Epoch(4), &AtomicBool::new(true));
-        let end = store.crash(Survivors::Synced).watermark().expect("readable").expect("noted");
-        assert_eq!((end.batch, end.epoch), (BatchNumber(4), Epoch(4)));
-    }
-
-    struct Count(AtomicUsize);
-    impl Wake for Count {
-        fn wake(&self) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    #[test]
-    fn the_thread_serves_waiters_at_once_and_the_others_within_the_delay() {
-        let limits = LogLimits { asynchronous_delay: Duration::from_millis(50), ..LogLimits::default() };
-        let Setup { store, log, mut writer, .. } = setup(limits);
-        store.set_faults(Faults { sync_delay: Duration::from_millis(1), ..Faults::default() });
-        let subscriber = Arc::new(Count(AtomicUsize::new(0)));
-        log.subscribe(Arc::clone(&subscriber) as Arc<dyn Wake>);
-        let global = AtomicU64::new(1);
-        let stop = AtomicBool::new(false);
-        let buffer = log.new_buffer();
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                // Only this thread commits, and not while the epoch advances under it.
-                writer.run(&|| Epoch(global.fetch_add(1, Ordering::SeqCst)), &stop);
-            });
-            let started = Instant::now();
-            let epoch = global.load(Ordering::SeqCst);
-            commit(&buffer, epoch, 1, b"waited for");
-            log.want(Epoch(epoch));
-            while !log.is_durable(Epoch(epoch)) {
-                std::thread::yield_now();
-            }
-            assert!(subscriber.0.load(Ordering::Relaxed) <= 2);
-            let epoch = global.load(Ordering::SeqCst);
-            commit(&buffer, epoch, 2, b"asynchronous");
-            while !log.is_durable(Epoch(epoch)) {
-                assert!(started.elapsed() < Duration::from_secs(120));
-                std::thread::yield_now();
-            }
-            stop.store(true, Ordering::Release);
-            log.nudge();
-        });
-        assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 2);
-    }
-}
+mod tests;

@@ -47,8 +47,11 @@ pub(crate) struct PartitionData {
     pub high: Option<KeyBuf>,
     /// One root per tree of the group, at the position the schema assigned.
     pub roots: Vec<Root>,
-    /// Grows with every write: the tag of redo records, and the stamp of leaves.
+    /// Grows with every write: the stamp of leaves.
     pub sequence: u64,
+    /// The greatest number of a transaction that has held it and logged something, written here or not:
+    /// the next one's is greater. See [`crate::log::transaction`].
+    pub number: u64,
     /// The sequence number up to which everything is committed.
     committed: u64,
     /// Which epoch the writes from a sequence number on were committed in; only epochs that
@@ -205,6 +208,7 @@ impl PartitionData {
             high,
             roots: Vec::new(),
             sequence: 0,
+            number: 0,
             committed: 0,
             marks: VecDeque::new(),
             last_epoch: Epoch(0),
@@ -283,12 +287,14 @@ impl PartitionData {
     /// to the safe side, as in [`PartitionData::append`].
     pub fn take_marks(&mut self, other: &Self) {
         self.marks = greater_marks(&self.marks, &other.marks);
+        self.number = self.number.max(other.number);
         self.last_epoch = self.last_epoch.max(other.last_epoch);
     }
 
-    /// Notes that what was written since the last commit committed in `epoch`, and forgets
-    /// what is durable.
-    pub fn mark_commit(&mut self, epoch: Epoch, durable: Epoch) {
+    /// Notes that the transaction of this number, whose holder calls this before it releases anything,
+    /// committed in `epoch`, with what was written since the last commit; and forgets what is durable.
+    pub fn mark_commit(&mut self, epoch: Epoch, number: u64, durable: Epoch) {
+        self.number = number;
         if self.sequence == self.committed {
             return;
         }
@@ -318,15 +324,17 @@ impl PartitionData {
         self.marks.iter().rev().find(|&&(first, _)| first <= stamp).map_or(Epoch(0), |&(_, epoch)| epoch)
     }
 
-    /// The tag of the newest commit, for checkpoints.
+    /// The tag of its rows, for checkpoints: no write of one of them that was committed is above it, and each
+    /// that comes will be.
     pub fn newest_tag(&self) -> Tag {
-        Tag { epoch: self.last_epoch, sequence: self.committed }
+        Tag { epoch: self.last_epoch, number: self.number }
     }
 
-    /// Starts after recovery: no tag in the log is greater than `sequence`.
-    pub fn start_at(&mut self, sequence: u64, epoch: Epoch) {
-        self.sequence = sequence;
-        self.committed = sequence;
+    /// Starts after recovery: no number in the log is greater, nor any stamp of a leaf.
+    pub fn start_at(&mut self, number: u64, epoch: Epoch) {
+        self.number = number;
+        self.sequence = number;
+        self.committed = number;
         self.last_epoch = epoch;
     }
 
@@ -336,7 +344,7 @@ impl PartitionData {
     }
 
     /// Cuts off everything at and above `key`: O(height) a root. Both parts inherit the
-    /// sequence, so tags keep growing per key.
+    /// sequence and the number, so stamps and tags keep growing per key.
     pub fn split_off(&mut self, key: &[u8]) -> Self {
         #[cfg(test)]
         {
@@ -348,6 +356,7 @@ impl PartitionData {
             low: KeyBuf::from_slice(key),
             high: self.high.take(),
             sequence: self.sequence,
+            number: self.number,
             committed: self.committed,
             marks: self.marks.clone(),
             last_epoch: self.last_epoch,
@@ -396,6 +405,7 @@ impl PartitionData {
         self.high = right.high;
         self.marks = greater_marks(&self.marks, &right.marks);
         self.sequence = self.sequence.max(right.sequence);
+        self.number = self.number.max(right.number);
         self.committed = self.committed.max(right.committed);
         self.last_epoch = self.last_epoch.max(right.last_epoch);
         self.locks += right.locks;
@@ -501,7 +511,8 @@ mod tests {
         for _ in 0..writes {
             data.next_sequence();
         }
-        data.mark_commit(Epoch(epoch), Epoch(durable));
+        let number = data.number + 1;
+        data.mark_commit(Epoch(epoch), number, Epoch(durable));
     }
 
     #[test]
@@ -527,15 +538,33 @@ mod tests {
         commit(&mut left, 10, 5, 0);
         let mut right = left.split_off(b"m");
         commit(&mut left, 10, 6, 0);
+        right.number = 8;
         commit(&mut right, 30, 9, 0);
         left.roots[0].checkpointed = 12;
         left.append(&mut right);
         assert_eq!((left.epoch_of(10), left.epoch_of(20)), (Epoch(5), Epoch(9)));
-        assert_eq!((left.sequence, left.newest_tag().sequence, left.last_epoch), (40, 40, Epoch(9)));
+        assert_eq!((left.sequence, left.newest_tag()), (40, Tag { epoch: Epoch(9), number: 9 }));
         assert_eq!(left.roots[0].checkpointed, 0, "what either has not written must be written");
         assert!(left.covers(b"z") && left.high.is_none());
         assert!(!right.covers(b"m") && !right.covers(b""), "nothing is left on the right");
         commit(&mut left, 1, 10, 9);
         assert_eq!((left.sequence, left.epoch_of(41)), (41, Epoch(10)));
+    }
+
+    /// Also of those that only held it: who comes next may have met them here.
+    #[test]
+    fn numbers_stay_where_they_were_given_and_both_parts_have_them() {
+        let mut data = PartitionData::new(KeyBuf::new(), None);
+        commit(&mut data, 1, 5, 0);
+        data.mark_commit(Epoch(6), 70, Epoch(0));
+        assert_eq!(data.newest_tag(), Tag { epoch: Epoch(5), number: 70 });
+        let mut right = data.split_off(b"m");
+        assert_eq!((data.number, right.number), (70, 70));
+        commit(&mut right, 1, 7, 0);
+        let mut other = PartitionData::new(KeyBuf::new(), None);
+        other.take_marks(&right);
+        assert_eq!(other.newest_tag(), Tag { epoch: Epoch(7), number: 71 });
+        data.append(&mut right);
+        assert_eq!(data.newest_tag(), Tag { epoch: Epoch(7), number: 71 });
     }
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::common::*;
 use super::programs::*;
 use super::*;
-use crate::log::batch::BatchNumber;
+use crate::log::Located;
+use crate::log::batch::{self, AnySegment, BatchNumber};
 use crate::log::store::{
     BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
 };
@@ -334,6 +335,9 @@ impl Simulation {
         self.expect(self.check_sights());
         let doomed = self.doomed.borrow_mut().take();
         let store = doomed.unwrap_or_else(|| self.crashed_store());
+        if !planted::any() {
+            self.expect(check_numbers(&store));
+        }
         self.forget();
         *self.store.borrow_mut() = store;
         *self.failed.borrow_mut() = false;
@@ -350,6 +354,41 @@ impl Simulation {
         self.note("crash", 0, 0);
         self.count("crash");
     }
+}
+
+/// What replay goes by: the numbers of a thread grow along the log, from one life to the next, and of the
+/// transactions of one epoch that write a key no two have the same.
+fn check_numbers(store: &MemoryStore) -> Result<(), String> {
+    let mut last_of: BTreeMap<u64, u64> = BTreeMap::new();
+    let mut wrong = None;
+    let mut visit = |batch: BatchNumber, bytes: &[u8]| {
+        let mut writers: BTreeMap<(Epoch, TreeId, Vec<u8>, u64), u64> = BTreeMap::new();
+        let segments = batch::check(bytes).map(|_| batch::segments(bytes)).into_iter().flatten();
+        for segment in segments {
+            let Ok(AnySegment::Transactions(of)) = segment else {
+                wrong = Some(format!("batch {} is malformed", batch.0));
+                break;
+            };
+            for located in AnySegment::Transactions(of).records() {
+                let Ok(Located { transaction, record, .. }) = located else {
+                    wrong = Some(format!("batch {} is malformed", batch.0));
+                    break;
+                };
+                let before = last_of.insert(of.thread, transaction);
+                if before.is_some_and(|before| before > transaction) {
+                    wrong = Some(format!("thread {} gave {before:?} before {transaction}", of.thread));
+                }
+                let key = (of.epoch, record.tree, record.key.to_vec(), record.number);
+                if writers.insert(key, of.thread).is_some_and(|other| other != of.thread) {
+                    wrong =
+                        Some(format!("two transactions of {} that write a key are {transaction}", of.epoch));
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    };
+    store.read_log(BatchNumber(0), &mut visit).map_err(|error| error.to_string())?;
+    wrong.map_or(Ok(()), Err)
 }
 
 /// While this lives nothing comes between, as far as this thread's engines are concerned.

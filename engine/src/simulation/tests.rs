@@ -248,6 +248,11 @@ fn trust_in_stale_routing_is_found() {
 }
 
 #[test]
+fn a_number_that_is_not_stored_is_found() {
+    is_found(Bug::NumberNotStored);
+}
+
+#[test]
 fn a_page_that_goes_on_at_a_stale_bound_is_found() {
     is_found(Bug::StaleBound);
 }

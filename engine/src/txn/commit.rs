@@ -12,6 +12,7 @@ use super::ddl::Remains;
 use super::undo::{Undo, UndoKind};
 use super::{ReferenceTable, Txn};
 use crate::id::{Epoch, PartitionId, TreeId};
+use crate::partition::PartitionRef;
 use crate::storage::tree::AHEAD_MAX;
 use crate::storage::versions::Replaced;
 
@@ -72,12 +73,8 @@ impl Txn<'_> {
         }
         // What logs nothing has changed no row, and leaves no epoch in the tags of checkpoint rows:
         // they must not be newer than the log.
-        if self.worker.log_commit(epoch) {
-            let durable = self.shared.log.durable();
-            for partition in &self.held {
-                // SAFETY: held by this transaction; the reference ends with the statement.
-                unsafe { partition.data_mut() }.mark_commit(epoch, durable);
-            }
+        if self.worker.has_redo() {
+            self.log_commit(epoch);
         }
         let remains = if publishes { self.publish(epoch) } else { None };
         self.shared.epochs.leave(&self.worker.slot);
@@ -88,6 +85,26 @@ impl Txn<'_> {
         self.worker.scratch.clear_writes();
         self.reference_writes.clear();
         Committed::Yes
+    }
+
+    /// Gives the transaction its number, with all claims held, logs what it has written, and leaves the number
+    /// in all partitions it holds: see [`crate::log::transaction`].
+    fn log_commit(&mut self, epoch: Epoch) {
+        // SAFETY: held by this transaction; the reference ends with the expression.
+        let number = |partition: &PartitionRef| unsafe { partition.data_mut() }.number;
+        let greatest = self.held.iter().map(number).max().unwrap_or(0);
+        let number = self.worker.log_commit(epoch, greatest);
+        let durable = self.shared.log.durable();
+        for partition in &self.held {
+            // SAFETY: held by this transaction; the reference ends with the iteration.
+            let data = unsafe { partition.data_mut() };
+            #[cfg(test)]
+            let number = match crate::planted::is(crate::planted::Bug::NumberNotStored) {
+                true => data.number,
+                false => number,
+            };
+            data.mark_commit(epoch, number, durable);
+        }
     }
 
     /// The end of a statement of an interactive transaction: its locks and images stay, and

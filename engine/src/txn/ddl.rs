@@ -323,7 +323,7 @@ impl Txn<'_> {
     }
 
     /// Rows may move between partitions of different sequences below: all start from the
-    /// greatest, so that tags of one key keep growing.
+    /// greatest, so that stamps of one leaf keep growing.
     fn level_sequences(&mut self) {
         let data = |partition: PartitionRef| {
             // SAFETY: held by this transaction, as everything is; one reference at a time.

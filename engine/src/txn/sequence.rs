@@ -209,7 +209,7 @@ fn log_bound(
     let bytes = serde_json::to_vec(&record).unwrap_or_default();
     let mut records = Vec::new();
     redo::meta(&mut records, record.at, sequence_key(def.id).as_bytes(), Some(&bytes));
-    worker.log_bytes(epoch, &records);
+    worker.log_system(epoch, &records);
     shared.epochs.leave(&worker.slot);
     epoch
 }

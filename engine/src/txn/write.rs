@@ -209,7 +209,7 @@ impl Txn<'_> {
         self.account(partition, entry_bytes(key, value));
         self.note(UndoKind::Inserted, partition, place, key, None, table.is_some());
         if table.is_some() {
-            redo::put(&mut self.worker.scratch.redo, place.id, sequence, key, value);
+            redo::put(&mut self.worker.scratch.redo, place.id, key, value);
         }
         Ok(true)
     }
@@ -246,7 +246,7 @@ impl Txn<'_> {
         self.account(partition, -entry_bytes(key, &old));
         self.note(UndoKind::Removed, partition, place, key, Some(&old), table.is_some());
         if table.is_some() {
-            redo::delete(&mut self.worker.scratch.redo, place.id, sequence, key);
+            redo::delete(&mut self.worker.scratch.redo, place.id, key);
         }
         Ok(true)
     }
@@ -273,7 +273,7 @@ impl Txn<'_> {
                 }
                 arena.extend_from_slice(row);
                 let touched = table.layout.apply(row, changes);
-                redo::update(&mut records, place.id, sequence, key, (&arena[image_start..], row), &touched);
+                redo::update(&mut records, place.id, key, (&arena[image_start..], row), &touched);
                 Some(row.len())
             }),
             Err(stop) => {
@@ -350,8 +350,8 @@ impl Txn<'_> {
         let sequence = next_sequence(partition);
         if row {
             match &image {
-                Some(image) => redo::put(&mut self.worker.scratch.redo, place.id, sequence, key, image),
-                None => redo::delete(&mut self.worker.scratch.redo, place.id, sequence, key),
+                Some(image) => redo::put(&mut self.worker.scratch.redo, place.id, key, image),
+                None => redo::delete(&mut self.worker.scratch.redo, place.id, key),
             }
         }
         let mut tree = self.tree_for_write(partition, place)?;

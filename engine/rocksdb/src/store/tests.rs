@@ -16,10 +16,9 @@ fn options() -> RocksOptions {
 fn fill(store: &RocksLogStore, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let mut records = Vec::new();
-        redo::put(&mut records, TREE, number, &number.to_be_bytes(), &[7; 3_000]);
+        redo::put(&mut records, TREE, &number.to_be_bytes(), &[7; 3_000]);
         let epoch = Epoch(number);
-        let segments = [(epoch, records.as_slice())];
-        let bytes = batch::encode(BatchNumber(number), epoch, epoch, segments.iter().copied());
+        let bytes = batch::encode(BatchNumber(number), (epoch, epoch), [(epoch, number, records.as_slice())]);
         store.append(BatchNumber(number), &bytes, true).expect("there is space");
     }
 }
@@ -264,7 +263,7 @@ fn newer_formats_and_strange_directories_are_refused() {
 
 /// The write-ahead log with the batches, and where the batch of this number starts in it.
 fn find_batch(folder: &Path, number: u64) -> (std::path::PathBuf, usize) {
-    let needle = [&b"ARL1"[..]].concat();
+    let needle = [&b"ARL2"[..]].concat();
     for entry in fs::read_dir(folder.join("redo")).expect("readable") {
         let path = entry.expect("readable").path();
         if path.extension().is_none_or(|extension| extension != "log") {

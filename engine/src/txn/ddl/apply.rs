@@ -63,6 +63,7 @@ impl Txn<'_> {
         }
         let mut data = PartitionData::new(KeyBuf::new(), None);
         data.sequence = self.held.iter().map(sequence).max().unwrap_or(0);
+        data.number = self.held.iter().map(number).max().unwrap_or(0);
         let partition = self.shared.new_partition(group, data);
         self.held.push(partition);
         let work = self.work()?;
@@ -87,7 +88,7 @@ impl Txn<'_> {
         work.schema.drop_table(id);
         work.note(table_key(id), None::<&TableRecord>);
         work.drop_empty_groups(&table);
-        redo::drop_tree(&mut self.worker.scratch.redo, id, sequence_of_all(&self.held));
+        redo::drop_tree(&mut self.worker.scratch.redo, id);
         Ok(Inserted::Ok)
     }
 
@@ -303,8 +304,7 @@ impl Txn<'_> {
         // Old keys go in the log before new rows come; equal keys are put again.
         for (key, _) in &rows {
             self.check_room(&[])?;
-            let sequence = self.next_sequence_of_group(old.group, key);
-            redo::delete(&mut self.worker.scratch.redo, old.def.id, sequence, key);
+            self.log_delete(&old, key);
         }
         let new = self.define(def)?;
         debug_assert_eq!(group_of(&new.def.placement), new.group);
@@ -404,15 +404,13 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
-    fn next_sequence_of_group(&self, group: GroupId, key: &[u8]) -> u64 {
-        let partition = match &self.ddl {
-            Some(work) => work.routing.find(group, key),
-            None => None,
-        };
-        partition.map_or(0, |partition| {
-            // SAFETY: everything is held; the reference ends with the expression.
-            unsafe { partition.data_mut() }.next_sequence()
-        })
+    /// Logs that a row is gone with the root it was in. Its partition counts as written.
+    fn log_delete(&mut self, table: &TableMeta, key: &[u8]) {
+        if let Some(partition) = self.ddl.as_ref().and_then(|work| work.routing.find(table.group, key)) {
+            // SAFETY: everything is held; the reference ends with the statement.
+            unsafe { partition.data_mut() }.next_sequence();
+        }
+        redo::delete(&mut self.worker.scratch.redo, table.def.id, key);
     }
 
     pub(super) fn truncate(&mut self, id: TreeId) -> Result<Inserted, Stop> {
@@ -426,8 +424,7 @@ impl Txn<'_> {
         })?;
         for key in &keys {
             self.check_room(&[])?;
-            let sequence = self.next_sequence_of_group(table.group, key);
-            redo::delete(&mut self.worker.scratch.redo, id, sequence, key);
+            self.log_delete(&table, key);
         }
         self.make_roots(&table)?;
         Ok(Inserted::Ok)
@@ -466,6 +463,7 @@ fn sequence(partition: &PartitionRef) -> u64 {
     unsafe { partition.data_mut() }.sequence
 }
 
-fn sequence_of_all(held: &[PartitionRef]) -> u64 {
-    held.iter().map(sequence).max().unwrap_or(0) + 1
+fn number(partition: &PartitionRef) -> u64 {
+    // SAFETY: as above.
+    unsafe { partition.data_mut() }.number
 }

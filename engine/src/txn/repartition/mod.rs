@@ -208,7 +208,9 @@ impl Txn<'_> {
                 redo::meta(&mut records, sequence, key.as_bytes(), record.as_deref());
             }
             entered = shared.epochs.enter(&worker.slot);
-            worker.log_bytes(entered, &records);
+            if !records.is_empty() {
+                worker.log_system(entered, &records);
+            }
             shared.epochs.leave(&worker.slot);
         });
         worker.refresh(shared);

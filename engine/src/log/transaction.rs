@@ -1,0 +1,272 @@
+//! Transactions in the log: which records belong together, and in which order they happened.
+//!
+//! ```text
+//! transaction  [flags 1][length of what follows varint], then by flags, then { record }
+//!              flag 1    [number − the one before varint], else one more
+//!              flag 32   system: logged by itself, amid a transaction that has still to commit
+//! ```
+//!
+//! Flags that are not listed are refused: they say that there is more between header and records.
+//!
+//! **Numbers.** Each logged transaction has one: one more than the greatest of the numbers of all partitions
+//! it holds, and of the last that its thread gave. It is given at the commit point, with all claims held, and
+//! every partition that is held stores it, written or not, before it is released
+//! ([`crate::partition`]'s `mark_commit`). A key has one partition at a time, parts of a partition inherit its
+//! number, and a merge takes the greater one: so of two transactions that write a key the later one has the
+//! greater number, whatever their threads, and epochs never contradict that. A thread's own numbers only grow,
+//! so those of a segment do.
+//!
+//! ```text
+//!              thread 1: last 4            thread 2: last 9
+//! partition 7 ── T: 1 + max(7, 4) = 8 ──┐
+//!                                       └─▶ partition 8 ── U: 1 + max(8, 9) = 10 ──▶ partition 10
+//! ```
+//!
+//! Records of one key and one number count as they stand: the transaction has put and deleted them so. What
+//! is logged amid others (the bound of a sequence, places of a group) has the next number of its thread; it
+//! is engine state, whose records have sequences.
+
+use super::input::{Input, Malformed, VARINT_BYTES_MAX, put_varint, write_varint};
+use super::redo::{self, Record};
+use crate::id::Epoch;
+
+/// Behind the length comes the distance from the number before.
+const NUMBER: u8 = 1;
+const SYSTEM: u8 = 32;
+const KNOWN: u8 = NUMBER | SYSTEM;
+
+/// The longest header.
+const HEADER_MAX: usize = 1 + 2 * VARINT_BYTES_MAX;
+
+/// Who has logged a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Author {
+    /// A program that commits.
+    Program,
+    /// The engine, for itself, amid a program that has still to commit.
+    System,
+}
+
+/// Appends a transaction whose number is `step` above the one before.
+pub(super) fn put(out: &mut Vec<u8>, author: Author, step: u64, records: &[u8]) {
+    let mut flags = if author == Author::System { SYSTEM } else { 0 };
+    let mut number = [0; VARINT_BYTES_MAX];
+    let mut number_bytes = 0;
+    if step != 1 {
+        flags |= NUMBER;
+        number_bytes = write_varint(&mut number, 0, step);
+    }
+    let mut header = [flags; HEADER_MAX];
+    let end = write_varint(&mut header, 1, (number_bytes + records.len()) as u64);
+    header[end..end + number_bytes].copy_from_slice(&number[..number_bytes]);
+    let end = end + number_bytes;
+    out.reserve(end + records.len());
+    out.extend_from_slice(&header[..end]);
+    out.extend_from_slice(records);
+}
+
+/// What one thread logged in one epoch, or a part of it.
+///
+/// ```text
+/// [epoch − the batch's first varint][thread varint][length varint][number of its first varint] { transaction }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// The epoch they committed in.
+    pub epoch: Epoch,
+    /// Which thread: no two threads of a server have the same.
+    pub thread: u64,
+    /// The number of its first transaction.
+    pub first: u64,
+    /// The transactions.
+    pub transactions: &'a [u8],
+}
+
+impl<'a> Segment<'a> {
+    /// Appends it to a batch that begins with an epoch.
+    pub(super) fn encode(&self, out: &mut Vec<u8>, first: Epoch) {
+        put_varint(out, self.epoch.0.wrapping_sub(first.0));
+        put_varint(out, self.thread);
+        put_varint(out, self.transactions.len() as u64);
+        put_varint(out, self.first);
+        out.extend_from_slice(self.transactions);
+    }
+
+    /// Takes the next one of such a batch; `None` if there is none.
+    pub(super) fn decode(input: &mut Input<'a>, first: Epoch) -> Option<Segment<'a>> {
+        let epoch = Epoch(first.0.wrapping_add(input.varint()?));
+        let thread = input.varint()?;
+        let length = input.size()?;
+        let first = input.varint()?;
+        Some(Segment { epoch, thread, first, transactions: input.take(length)? })
+    }
+}
+
+/// A record and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Located<'a> {
+    /// The offset in its segment at which it begins.
+    pub(crate) offset: usize,
+    /// The number of its transaction; 0 where there are none.
+    pub(crate) transaction: u64,
+    pub(crate) record: Record<'a>,
+}
+
+/// The records of a segment in order, and what is wrong behind the last that is whole.
+pub(crate) struct Records<'a> {
+    length: usize,
+    /// What is left of the transaction that has begun.
+    within: Input<'a>,
+    /// The transactions behind it.
+    rest: Input<'a>,
+    /// The number of the one that has begun, or of the first; `None`: there are records alone.
+    number: Option<u64>,
+    has_begun: bool,
+}
+
+impl<'a> Records<'a> {
+    /// Of transactions, the first of which has this number; or, with none, of records alone.
+    pub(super) fn new(bytes: &'a [u8], first: Option<u64>) -> Records<'a> {
+        let (within, rest): (&[u8], &[u8]) = if first.is_some() { (&[], bytes) } else { (bytes, &[]) };
+        let (within, rest) = (Input { bytes: within }, Input { bytes: rest });
+        Records { length: bytes.len(), within, rest, number: first, has_begun: false }
+    }
+
+    /// The records of one transaction, without its header; what number it has is not known.
+    pub(super) fn of_transaction(records: &'a [u8]) -> Records<'a> {
+        let (within, rest) = (Input { bytes: records }, Input { bytes: &[] });
+        Records { length: records.len(), within, rest, number: Some(0), has_begun: true }
+    }
+
+    fn begin_transaction(&mut self, number: u64) -> Result<(), Malformed> {
+        let flags = self.rest.byte().ok_or(Malformed::Transaction)?;
+        if flags & !KNOWN != 0 {
+            return Err(Malformed::Flags(flags));
+        }
+        let content = self.rest.length_prefixed().ok_or(Malformed::Transaction)?;
+        self.within = Input { bytes: content };
+        let step = match flags & NUMBER {
+            0 => Some(1),
+            // The segment says the first one's.
+            _ => self.within.varint().filter(|step| self.has_begun && *step > 0),
+        };
+        if std::mem::replace(&mut self.has_begun, true) {
+            self.number = step.and_then(|step| number.checked_add(step));
+        }
+        match (step, self.number) {
+            (Some(_), Some(_)) => Ok(()),
+            _ => Err(Malformed::Transaction),
+        }
+    }
+
+    fn next_record(&mut self) -> Result<Option<Located<'a>>, Malformed> {
+        while self.within.bytes.is_empty() {
+            match self.number {
+                Some(number) if !self.rest.bytes.is_empty() => self.begin_transaction(number)?,
+                _ => return Ok(None),
+            }
+        }
+        let offset = self.length - self.rest.bytes.len() - self.within.bytes.len();
+        let record = redo::take(&mut self.within, self.number)?;
+        Ok(Some(Located { offset, transaction: self.number.unwrap_or(0), record }))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Located<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let taken = self.next_record();
+        if taken.is_err() {
+            (self.within, self.rest) = (Input { bytes: &[] }, Input { bytes: &[] });
+        }
+        taken.transpose()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::id::TreeId;
+
+    fn keys(bytes: &[u8], first: u64) -> Result<Vec<(u64, Vec<u8>)>, Malformed> {
+        Records::new(bytes, Some(first))
+            .map(|located| located.map(|located| (located.transaction, located.record.key.to_vec())))
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn transactions_come_back_with_their_numbers(
+            written in proptest::collection::vec(
+                (prop_oneof![Just(1u64), 1u64..300, any::<u64>().prop_map(|step| step >> 8)],
+                    any::<bool>(), proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 1..4)),
+                1..20,
+            ),
+            first in 1u64..1 << 40,
+        ) {
+            let (mut out, mut number, mut expected) = (Vec::new(), first, Vec::new());
+            for (at, (step, is_system, all)) in written.iter().enumerate() {
+                let step = if at == 0 { 1 } else { *step.max(&1) };
+                number = if at == 0 { first } else { number + step };
+                let mut records = Vec::new();
+                for key in all {
+                    redo::delete(&mut records, TreeId(20), key);
+                    expected.push((number, key.clone()));
+                }
+                put(&mut out, if *is_system { Author::System } else { Author::Program }, step, &records);
+            }
+            prop_assert_eq!(keys(&out, first), Ok(expected));
+            for located in Records::new(&out, Some(first)) {
+                let located = located.expect("well formed");
+                let mut input = Input { bytes: &out[located.offset..] };
+                prop_assert_eq!(redo::take(&mut input, Some(located.transaction)), Ok(located.record));
+            }
+            for end in 0..out.len() {
+                // What is whole comes before what is not, and nothing comes twice.
+                let whole = Records::new(&out[..end], Some(first)).take_while(Result::is_ok).count();
+                prop_assert!(whole <= keys(&out, first).expect("well formed").len());
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_taken_apart_or_refused(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200), first in proptest::option::of(any::<u64>()),
+        ) {
+            let mut before = None;
+            for located in Records::new(&bytes, first).flatten() {
+                prop_assert!(located.offset < bytes.len() && Some(located.offset) > before);
+                before = Some(located.offset);
+            }
+            let mut input = Input { bytes: &bytes };
+            while let Some(segment) = Segment::decode(&mut input, Epoch(first.unwrap_or(1))) {
+                prop_assert!(segment.transactions.len() <= bytes.len());
+            }
+        }
+    }
+
+    #[test]
+    fn flags_that_are_not_known_are_told() {
+        for flag in [2u8, 4, 8, 16, 64, 128] {
+            let mut out = Vec::new();
+            put(&mut out, Author::System, 1, b"");
+            out[0] |= flag;
+            assert_eq!(keys(&out, 1), Err(Malformed::Flags(SYSTEM | flag)));
+        }
+    }
+
+    #[test]
+    fn numbers_that_do_not_rise_are_refused() {
+        let mut out = Vec::new();
+        put(&mut out, Author::Program, 1, b"");
+        put(&mut out, Author::Program, 2, b"");
+        assert_eq!(keys(&out, 1), Ok(Vec::new()));
+        assert_eq!(keys(&out, u64::MAX - 1), Err(Malformed::Transaction), "there is no such number");
+        assert_eq!(out.pop(), Some(2));
+        out.push(0);
+        assert_eq!(keys(&out, 1), Err(Malformed::Transaction));
+        assert_eq!(keys(&out[2..], 1), Err(Malformed::Transaction), "of the first one its segment says it");
+    }
+}
