@@ -153,6 +153,47 @@ const AFTER_CATALOG_2: &[(&str, &str)] = &[
     ("SELECT rolcreaterole FROM pg_roles WHERE rolname = 'alice'", "t"),
 ];
 
+/// What a log says that knows no transactions, behind a checkpoint that has less: rows that were changed, grew,
+/// went, were put again in one transaction and in several; a table that was emptied, and others that came and went.
+const OF_FORMAT_4: &[(&str, &str)] = &[
+    ("SELECT count(*), sum(id), sum(n) FROM t", "48/1245/3245"),
+    (
+        "SELECT id, v, n FROM t WHERE id BETWEEN 10 AND 17 ORDER BY id",
+        "10/row 10/110;11/longer than before 11/11;12/again/12;13/in one/13;15/twice/1015;17/row 17/17",
+    ),
+    ("SELECT id FROM t WHERE n BETWEEN 100 AND 103 ORDER BY n", "1;2;3"),
+    ("SELECT id, v FROM emptied", "1/new"),
+    ("SELECT * FROM late ORDER BY id", "1/one/7;2/two/7"),
+    ("SELECT count(*) FROM gone", "42P01"),
+    ("SELECT code, price FROM item ORDER BY code", "1/10;2/21;3/30;4/40"),
+    ("SELECT last_value >= 4 FROM s", "t"),
+];
+
+/// The same keys again, in the log that comes behind.
+const CHANGES_OF_FORMAT_4: &[(&str, &str)] = &[
+    ("UPDATE t SET n = n + 1 WHERE id <= 2", ""),
+    ("INSERT INTO t VALUES (14, 'new', 14), (16, 'new', 16)", ""),
+    ("BEGIN; DELETE FROM t WHERE id = 13; INSERT INTO t VALUES (13, 'once more', 13); COMMIT", ""),
+    ("DELETE FROM t WHERE id BETWEEN 40 AND 50", ""),
+    ("TRUNCATE late", ""),
+    ("INSERT INTO late VALUES (2, 'again', 8)", ""),
+    ("UPDATE item SET price = 31 WHERE code = 3", ""),
+    ("SELECT nextval('s') > 4", "t"),
+];
+
+const AFTER_FORMAT_4: &[(&str, &str)] = &[
+    ("SELECT count(*), sum(id) FROM t", "39/780"),
+    (
+        "SELECT id, v, n FROM t WHERE id <= 2 OR id BETWEEN 12 AND 16 ORDER BY id",
+        "1/row 1/102;2/row 2/103;12/again/12;13/once more/13;14/new/14;15/twice/1015;16/new/16",
+    ),
+    ("SELECT id FROM t WHERE n BETWEEN 100 AND 103 ORDER BY n, id", "1;2;3"),
+    ("SELECT * FROM late", "2/again/8"),
+    ("SELECT id, v FROM emptied", "1/new"),
+    ("SELECT code, price FROM item ORDER BY code", "1/10;2/21;3/31;4/40"),
+    ("SELECT nextval('s') > 5", "t"),
+];
+
 async fn answer(client: &Client, statement: &str) -> String {
     let messages = match client.simple_query(statement).await {
         Ok(messages) => messages,
@@ -251,7 +292,7 @@ fn what_all_databases_share_gets_rows_of_its_own() {
     server.kill();
     server.move_to(&data);
     server.restart();
-    assert_eq!(format(), "4\n", "older versions know of one database alone");
+    assert_eq!(format(), "5\n", "what is written from here on is not for older versions");
     ask(&server, OF_CATALOG_2);
     ask(&server, DATABASES_OF_FORMAT_4);
     server.kill();
@@ -293,6 +334,49 @@ fn an_upgrade_that_was_cut_short_goes_on() {
     server.restart();
     ask(&server, OF_CATALOG_2);
     ask(&server, DATABASES_OF_FORMAT_4);
+    server.stop();
+    archipel(&["check", "--data-dir", text(&data)]);
+}
+
+/// Killed wherever a start may be: before the directory's mark, behind it, before the engine's, behind it.
+#[test]
+fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let data = folder.path().join("data");
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/format_4.tar");
+    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
+    let format = || std::fs::read_to_string(data.join("FORMAT")).expect("readable");
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(
+        looked.contains("table public.t: 48 rows") && looked.contains("index t_n: 48 entries"),
+        "{looked}"
+    );
+    assert_eq!(format(), "4\n", "a look changes nothing");
+    let mut server = Server::start(&[]);
+    server.kill();
+    server.move_to(&data);
+    for moment in 1..=20 {
+        let mut child = server.command(archipel_tests::port::free()).spawn().expect("the binary can be run");
+        std::thread::sleep(std::time::Duration::from_millis(moment * 12));
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
+        let looked = archipel(&["check", "--data-dir", text(&data)]);
+        assert!(looked.contains("table public.t: 48 rows"), "{looked}");
+    }
+    server.restart();
+    assert_eq!(format(), "5\n", "older versions know no transactions");
+    ask(&server, OF_FORMAT_4);
+    ask(&server, CHANGES_OF_FORMAT_4);
+    server.kill();
+    // The log has both formats now.
+    archipel(&["check", "--data-dir", text(&data)]);
+    assert!(archipel(&["reset-log", "--data-dir", text(&data)]).contains("the log is whole"));
+    server.restart();
+    ask(&server, AFTER_FORMAT_4);
+    ask(&server, &[("CHECKPOINT", "")]);
+    server.kill();
+    server.restart();
+    ask(&server, AFTER_FORMAT_4);
     server.stop();
     archipel(&["check", "--data-dir", text(&data)]);
 }
