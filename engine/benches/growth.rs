@@ -1,5 +1,6 @@
 //! How the cost of one of each grows with how many there are: snapshots that are open at a time, threads that
-//! take them, statements beside sessions that wait, sequences, reference tables, groups.
+//! take them, statements beside sessions that wait, sequences, reference tables, groups, transactions that wait
+//! for one row or for one advisory lock, locks that a session gives back.
 //!
 //! `cargo bench -p archipel-engine --bench growth [MANY]` doubles them up to MANY and prints what one costs;
 //! the exponent is that of all of them together: 1 where the cost of one stays the same.
@@ -13,9 +14,10 @@ use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, SequenceId, TreeId, TxnId};
 use archipel_engine::log::MemoryStore;
 use archipel_engine::schema::{Placement, TableDef};
+use archipel_engine::txn::LockMode;
 use archipel_engine::{
-    ClaimSet, DdlOp, Engine, EngineConfig, Program, Repartition, RoutingTable, SequenceDef, Stop,
-    SubmitOptions, Txn,
+    ClaimSet, DdlOp, Engine, EngineConfig, LockScope, LockTag, LockWait, ObjectMode, Program, Repartition,
+    RoutingTable, SequenceDef, Stop, SubmitOptions, Txn,
 };
 use keys::{key, key_column};
 
@@ -142,11 +144,75 @@ fn splits(engine: &Engine, many: usize) -> f64 {
     })
 }
 
+/// One row of the first reference table is locked, or one advisory lock taken, by so many transactions, which
+/// wait for one another.
+fn in_turn(engine: &Engine, many: usize, take: fn(&mut Txn<'_>) -> Result<(), Stop>) -> f64 {
+    let transactions: Vec<_> = (0..=many).map(|_| engine.begin()).collect();
+    each(many, || {
+        let statements: Vec<_> = transactions
+            .iter()
+            .map(|transaction| {
+                let options = SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() };
+                engine.submit(Script(Box::new(take)), options)
+            })
+            .collect();
+        for (transaction, statement) in transactions.iter().zip(statements) {
+            statement.wait().outcome.result.expect("its turn");
+            engine.commit(transaction).wait().outcome.result.expect("committed");
+        }
+    })
+}
+
+fn lock_a_row(txn: &mut Txn<'_>) -> Result<(), Stop> {
+    let table = txn.table(TreeId(REFERENCES)).ok_or(Stop::Recompile)?;
+    let exists = txn.lock_row(&table, &key(0), LockMode::Update, LockWait::Wait)?;
+    assert!(exists, "it was inserted before");
+    Ok(())
+}
+
+fn advisory(number: usize) -> LockTag {
+    LockTag::Advisory { database: 1, first: 0, second: number as u32, two: false }
+}
+
+fn take_a_lock(txn: &mut Txn<'_>) -> Result<(), Stop> {
+    txn.lock_object(advisory(0), ObjectMode::Exclusive, LockScope::Transaction, LockWait::Wait)
+}
+
+/// Advisory locks that a session takes, and gives back in the same order.
+fn session_locks(engine: &Engine, many: usize) -> f64 {
+    let client = engine.client(1);
+    let as_client = |body: Body| {
+        let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+        engine.submit(Script(body), options).wait().outcome.result.expect("it runs");
+    };
+    each(many, || {
+        as_client(Box::new(move |txn| {
+            (0..many).try_for_each(|number| {
+                txn.lock_object(advisory(number), ObjectMode::Exclusive, LockScope::Session, LockWait::Wait)
+            })
+        }));
+        as_client(Box::new(move |txn| {
+            assert!((0..many).all(|number| txn.unlock_object(advisory(number), ObjectMode::Exclusive)));
+            Ok(())
+        }));
+    })
+}
+
 fn main() {
     let largest = std::env::args().filter_map(|argument| argument.parse().ok()).next().unwrap_or(4_000);
-    let heads = ["snapshot", "of threads", "beside waiters", "nextval", "reference commit", "split"];
+    let heads = [
+        "snapshot",
+        "of threads",
+        "beside waiters",
+        "nextval",
+        "reference commit",
+        "split",
+        "for one row",
+        "for one lock",
+        "session lock",
+    ];
     println!("{:>8} {}  (microseconds)", "many", heads.map(|head| format!("{head:>18}")).concat());
-    let mut rows: Vec<(usize, [f64; 6])> = Vec::new();
+    let mut rows: Vec<(usize, [f64; 9])> = Vec::new();
     let mut many = 500.min(largest);
     loop {
         let engine = engine_with(many);
@@ -157,6 +223,9 @@ fn main() {
             numbers(&engine, many),
             reference_commits(&engine, many),
             splits(&engine, many),
+            in_turn(&engine, many, lock_a_row),
+            in_turn(&engine, many, take_a_lock),
+            session_locks(&engine, many),
         ];
         println!("{many:>8} {}", row.map(|micros| format!("{micros:>18.2}")).concat());
         rows.push((many, row));
@@ -170,6 +239,6 @@ fn main() {
     {
         let doubled = (last.0 as f64 / first.0 as f64).log2();
         let of = |at: usize| format!("{:>18.2}", 1.0 + (last.1[at] / first.1[at]).log2() / doubled);
-        println!("{:>8} {}", "exponent", [0, 1, 2, 3, 4, 5].map(of).concat());
+        println!("{:>8} {}", "exponent", [0, 1, 2, 3, 4, 5, 6, 7, 8].map(of).concat());
     }
 }

@@ -4,6 +4,8 @@
 //! to stop, the interactive transaction it has open, and what it waits for. The last is written
 //! only by programs that wait, so a program that runs through costs nothing here.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -13,7 +15,7 @@ use crate::engine::Shared;
 use crate::id::{TreeId, TxnId};
 use crate::locks::{LockTag, ObjectLock, ObjectMode};
 use crate::snapshot::Snapshot;
-use crate::txn::InteractiveState;
+use crate::txn::{InteractiveState, RowWaiter};
 
 /// See the module's head.
 pub struct Client {
@@ -22,13 +24,34 @@ pub struct Client {
     /// Under what it holds locks that outlive a transaction.
     owner: TxnId,
     cancel: AtomicBool,
-    wait: Mutex<Option<Wait>>,
+    /// With what knows who is in the way.
+    wait: Mutex<Option<(Wait, Weak<RowWaiter>)>>,
     transaction: Mutex<Weak<InteractiveState>>,
     /// Locks it holds beyond transactions.
-    held: Mutex<Vec<(LockTag, ObjectMode)>>,
+    held: Mutex<Held>,
     /// The lock in whose queue its program has a place.
     queued: Mutex<Option<LockTag>>,
     shared: Weak<Shared>,
+}
+
+/// Locks, and how often each of them is held.
+#[derive(Default)]
+struct Held(BTreeMap<(LockTag, ObjectMode), u32>);
+
+impl Held {
+    fn add(&mut self, tag: LockTag, mode: ObjectMode) {
+        *self.0.entry((tag, mode)).or_default() += 1;
+    }
+
+    /// Takes one away, if it is there.
+    fn remove(&mut self, tag: LockTag, mode: ObjectMode) {
+        if let Entry::Occupied(mut times) = self.0.entry((tag, mode)) {
+            *times.get_mut() -= 1;
+            if *times.get() == 0 {
+                times.remove();
+            }
+        }
+    }
 }
 
 /// What a program waits for, holding no partition.
@@ -66,7 +89,7 @@ impl Client {
             cancel: AtomicBool::new(false),
             wait: Mutex::new(None),
             transaction: Mutex::new(Weak::new()),
-            held: Mutex::new(Vec::new()),
+            held: Mutex::default(),
             queued: Mutex::new(None),
             shared,
         })
@@ -98,7 +121,16 @@ impl Client {
 
     /// What its program waits for.
     pub fn wait(&self) -> Option<Wait> {
-        self.wait.lock().clone()
+        let (mut wait, waiter) = self.wait.lock().clone()?;
+        if let Some(waiter) = waiter.upgrade() {
+            wait.blockers = waiter.blockers();
+        }
+        if let (WaitOn::Object(lock), Some(shared)) = (&wait.on, self.shared.upgrade())
+            && let Some(all) = shared.locks.in_the_way(lock.tag, self)
+        {
+            wait.blockers = all;
+        }
+        Some(wait)
     }
 
     /// The id of its open interactive transaction, and whether it has written or locked rows.
@@ -138,7 +170,7 @@ impl Client {
 
     pub(crate) fn hold(&self, tag: LockTag, mode: ObjectMode) {
         let mut held = self.held.lock();
-        held.push((tag, mode));
+        held.add(tag, mode);
         // Whoever waits for this client waits for its open transaction.
         if let (Some(shared), Some(state)) = (self.shared.upgrade(), self.interactive()) {
             shared.waits.publish(self.owner, vec![state.id]);
@@ -146,18 +178,17 @@ impl Client {
     }
 
     pub(crate) fn holds_any(&self) -> bool {
-        !self.held.lock().is_empty()
+        !self.held.lock().0.is_empty()
     }
 
     pub(crate) fn unhold(&self, tag: LockTag, mode: ObjectMode) {
-        let mut held = self.held.lock();
-        if let Some(at) = held.iter().rposition(|&lock| lock == (tag, mode)) {
-            held.swap_remove(at);
-        }
+        self.held.lock().remove(tag, mode);
     }
 
     pub(crate) fn take_held(&self) -> Vec<(LockTag, ObjectMode)> {
-        std::mem::take(&mut self.held.lock())
+        let held = std::mem::take(&mut *self.held.lock()).0;
+        let times = held.into_iter().flat_map(|(lock, times)| std::iter::repeat_n(lock, times as usize));
+        times.collect()
     }
 
     pub(crate) fn set_queued(&self, tag: Option<LockTag>) {
@@ -166,15 +197,6 @@ impl Client {
 
     pub(crate) fn take_queued(&self) -> Option<LockTag> {
         self.queued.lock().take()
-    }
-
-    /// Others are in the way than when the wait began.
-    pub(crate) fn now_waits_for(&self, on: &WaitOn, blockers: Vec<TxnId>) {
-        if let Some(wait) = &mut *self.wait.lock()
-            && wait.on == *on
-        {
-            wait.blockers = blockers;
-        }
     }
 
     /// Gives back what it holds beyond transactions: it is about to go, or to be as new.
@@ -199,12 +221,12 @@ impl Client {
     pub fn tell_wait(&self, wait: Option<(WaitOn, Vec<TxnId>)>) {
         let since = self.shared.upgrade().map_or(0, |shared| shared.clock.wall_micros());
         let mut own = self.wait.lock();
-        let since = own.as_ref().map_or(since, |before| before.since);
-        *own = wait.map(|(on, blockers)| Wait { on, blockers, since });
+        let since = own.as_ref().map_or(since, |(before, _)| before.since);
+        *own = wait.map(|(on, blockers)| (Wait { on, blockers, since }, Weak::new()));
     }
 
-    pub(crate) fn begin_wait(&self, wait: Wait) {
-        *self.wait.lock() = Some(wait);
+    pub(crate) fn begin_wait(&self, wait: Wait, waiter: &Arc<RowWaiter>) {
+        *self.wait.lock() = Some((wait, Arc::downgrade(waiter)));
     }
 
     pub(crate) fn end_wait(&self) {

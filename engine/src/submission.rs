@@ -190,7 +190,7 @@ impl Canceller {
         let waiter = self.pending.row_waiter()?;
         let shared = self.pending.shared()?;
         let alone = shared.waits.search();
-        let cycle = waiter.break_cycle(&shared.waits)?;
+        let cycle = shared.shortened(waiter.break_cycle(&shared.waits)?);
         if shared.overtake(&cycle, &waiter) {
             return None;
         }

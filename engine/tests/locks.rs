@@ -11,6 +11,7 @@ use archipel_engine::{
 };
 use common::*;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const KEY: LockTag = advisory(7);
 
@@ -256,6 +257,197 @@ fn a_cycle_over_places_in_a_queue_is_rearranged_and_nobody_gives_up() {
     }
     engine.commit(&four).wait().outcome.result.expect("committed");
     assert!(engine.object_locks().is_empty());
+}
+
+fn advisory_lock(engine: &Engine, options: SubmitOptions<'_>, tag: LockTag) -> Submission<Script<bool>> {
+    let body = move |txn: &mut Txn<'_>| {
+        txn.lock_object(tag, ObjectMode::Exclusive, LockScope::Transaction, LockWait::Wait).map(|()| true)
+    };
+    engine.submit(script(|_, _| {}, body), options)
+}
+
+fn of(transaction: &Interactive) -> SubmitOptions<'_> {
+    SubmitOptions { transaction: Some(transaction), ..SubmitOptions::default() }
+}
+
+#[test]
+fn of_many_who_wait_for_one_lock_each_waits_for_the_one_before_it() {
+    let engine = bank();
+    let holder = engine.begin();
+    advisory_lock(&engine, of(&holder), KEY).wait().outcome.result.expect("free");
+    let clients: Vec<Arc<Client>> = (1..=100).map(|number| engine.client(number)).collect();
+    let begin = |client| engine.begin_for(client, Isolation::ReadCommitted, false);
+    let mut waiting: Vec<Interactive> = clients.iter().map(begin).collect();
+    let ask = |(transaction, client)| {
+        let options = SubmitOptions {
+            transaction: Some(transaction),
+            client: Some(client),
+            ..SubmitOptions::default()
+        };
+        advisory_lock(&engine, options, KEY)
+    };
+    let mut submissions: Vec<_> = waiting.iter().zip(&clients).map(ask).collect();
+    assert!(submissions.iter_mut().all(|submission| finished(submission).is_none()));
+    let graph = |transaction: &Interactive| engine.waits().blockers_of(transaction.id());
+    assert_eq!(graph(&waiting[0]), [holder.id()]);
+    assert!(waiting.windows(2).all(|pair| graph(&pair[1]) == [pair[0].id()]));
+    let all = clients[99].wait().expect("it waits").blockers;
+    assert_eq!(all.len(), 100, "those ahead of it and the holder are told");
+
+    // Who gives up in the middle leaves those behind it to the one before it.
+    submissions.remove(50).canceller().expect("it waits").cancel(Stop::Cancelled);
+    let gone = waiting.remove(50);
+    engine.rollback(&gone).wait().outcome.result.expect("it held nothing");
+    assert_eq!(graph(&waiting[50]), [waiting[49].id()]);
+    assert_eq!(clients[99].wait().expect("it waits").blockers.len(), 99);
+
+    engine.commit(&holder).wait().outcome.result.expect("committed");
+    for (transaction, submission) in waiting.iter().zip(submissions) {
+        submission.wait().outcome.result.expect("its turn");
+        engine.commit(transaction).wait().outcome.result.expect("committed");
+    }
+    assert!(engine.object_locks().is_empty());
+}
+
+#[test]
+fn a_cycle_is_found_behind_somebody_who_holds_nothing() {
+    let engine = bank();
+    let (one, two) = (engine.begin(), engine.begin());
+    advisory_lock(&engine, of(&one), advisory(1)).wait().outcome.result.expect("free");
+    advisory_lock(&engine, of(&two), advisory(2)).wait().outcome.result.expect("free");
+    // A one-shot that holds nothing waits for two, and one behind it.
+    let client = engine.client(1);
+    let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+    let mut between = advisory_lock(&engine, options, advisory(2));
+    assert_eq!(finished(&mut between), None);
+    let mut behind = advisory_lock(&engine, of(&one), advisory(2));
+    assert_eq!(finished(&mut behind), None);
+    let mut closing = advisory_lock(&engine, of(&two), advisory(1));
+    assert_eq!(finished(&mut closing), None);
+    let cycle = closing.canceller().and_then(|canceller| canceller.break_deadlock()).expect("a cycle");
+    assert_eq!(cycle.len(), 2);
+    assert_eq!(closing.wait().outcome.result, Err(Stop::Deadlock));
+    engine.rollback(&two).wait().outcome.result.expect("rolled back");
+    between.wait().outcome.result.expect("its turn");
+    behind.wait().outcome.result.expect("its turn");
+    engine.commit(&one).wait().outcome.result.expect("committed");
+    assert!(engine.object_locks().is_empty());
+}
+
+#[test]
+fn locks_given_back_in_the_order_they_were_taken_are_counted() {
+    let engine = bank();
+    let client = engine.client(1);
+    let take = |txn: &mut Txn<'_>| {
+        for number in (0..1_000).chain(0..1_000) {
+            txn.lock_object(advisory(number), ObjectMode::Share, LockScope::Session, LockWait::Wait)?;
+        }
+        Ok(true)
+    };
+    as_client(&engine, &client, take).wait().outcome.result.expect("free");
+    let give = |txn: &mut Txn<'_>| {
+        let given =
+            (0..1_000).filter(|number| txn.unlock_object(advisory(*number), ObjectMode::Share)).count();
+        Ok(given == 1_000
+            && txn.unlock_object(KEY, ObjectMode::Share)
+            && !txn.unlock_object(KEY, ObjectMode::Share))
+    };
+    assert_eq!(as_client(&engine, &client, give).wait().program.value, Some(true));
+    assert_eq!(engine.object_locks().len(), 999, "seven has been given back twice, the others once");
+    client.release();
+    assert!(engine.object_locks().is_empty());
+}
+
+/// Statements of so many transactions that write one row, which somebody has locked, and how often one of them
+/// has begun to run; none writes it once nobody shall.
+struct Crowd {
+    transactions: Vec<Interactive>,
+    statements: Vec<Submission<Script<bool>>>,
+    runs: Arc<AtomicUsize>,
+    shall: Arc<AtomicBool>,
+}
+
+fn crowd(engine: &Engine, count: usize) -> Crowd {
+    let (runs, shall) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(true)));
+    let transactions: Vec<Interactive> = (0..count).map(|_| engine.begin()).collect();
+    let statement = |transaction| {
+        let (runs, shall) = (runs.clone(), shall.clone());
+        let body = move |txn: &mut Txn<'_>| {
+            runs.fetch_add(1, Ordering::Relaxed);
+            if shall.load(Ordering::Relaxed) {
+                let before = balance(txn, 1)?.unwrap_or_default();
+                let _ = set_balance(txn, 1, before + 1)?;
+            }
+            Ok(true)
+        };
+        engine.submit(
+            script(|_, claims| claims.add_point(GroupId(ACCOUNTS.0), &account_key(1)), body),
+            of(transaction),
+        )
+    };
+    let statements = transactions.iter().map(statement).collect();
+    Crowd { transactions, statements, runs, shall }
+}
+
+#[test]
+fn of_many_who_wait_for_a_row_each_runs_once_more() {
+    let engine = bank();
+    let holder = engine.begin();
+    within(&engine, &holder, |txn| set_balance(txn, 1, 0)).map(drop).expect("free");
+    let mut crowd = crowd(&engine, 100);
+    assert!(crowd.statements.iter_mut().all(|statement| finished(statement).is_none()));
+    // One of them gives up while it waits.
+    crowd.statements.remove(50).canceller().expect("it waits").cancel(Stop::Cancelled);
+    engine.rollback(&crowd.transactions.remove(50)).wait().outcome.result.expect("it held nothing");
+    engine.commit(&holder).wait().outcome.result.expect("committed");
+    let mut before = None;
+    for (transaction, statement) in crowd.transactions.iter().zip(crowd.statements) {
+        statement.wait().outcome.result.expect("its turn");
+        if let Some(before) = before.replace(transaction) {
+            assert_eq!(engine.waits().blockers_of(before.id()), []);
+        }
+        engine.commit(transaction).wait().outcome.result.expect("committed");
+    }
+    assert_eq!(crowd.runs.load(Ordering::Relaxed), 100 + 99);
+    assert_eq!(unpredicted(&engine, |txn| balance(txn, 1)).0, Ok(Some(99)));
+}
+
+#[test]
+fn who_waits_behind_one_that_does_not_take_the_row_is_next() {
+    let engine = bank();
+    let holder = engine.begin();
+    within(&engine, &holder, |txn| set_balance(txn, 1, 0)).map(drop).expect("free");
+    let crowd = crowd(&engine, 300);
+    crowd.shall.store(false, Ordering::Relaxed);
+    engine.commit(&holder).wait().outcome.result.expect("committed");
+    for statement in crowd.statements {
+        statement.wait().outcome.result.expect("nobody is in its way");
+    }
+    assert_eq!(crowd.runs.load(Ordering::Relaxed), 600);
+}
+
+#[test]
+fn a_cycle_is_found_behind_whoever_has_got_the_row() {
+    let engine = bank();
+    let [holder, one, two] = [(); 3].map(|()| engine.begin());
+    within(&engine, &holder, |txn| set_balance(txn, 1, 0)).map(drop).expect("free");
+    within(&engine, &two, |txn| set_balance(txn, 15, 0)).map(drop).expect("free");
+    let write = |transaction, account| {
+        engine
+            .submit(script(|_, _| {}, move |txn| set_balance(txn, account, 5).map(|_| true)), of(transaction))
+    };
+    let (first, mut second) = (write(&one, 1), write(&two, 1));
+    engine.commit(&holder).wait().outcome.result.expect("committed");
+    first.wait().outcome.result.expect("its turn");
+    assert_eq!(finished(&mut second), None, "one has it");
+    assert_eq!(engine.waits().blockers_of(two.id()), [one.id()]);
+    let closing = write(&one, 15);
+    let cycle = closing.canceller().and_then(|canceller| canceller.break_deadlock()).expect("a cycle");
+    assert_eq!(cycle.len(), 2);
+    assert_eq!(closing.wait().outcome.result, Err(Stop::Deadlock));
+    engine.rollback(&one).wait().outcome.result.expect("rolled back");
+    second.wait().outcome.result.expect("its turn");
+    engine.commit(&two).wait().outcome.result.expect("committed");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What a running program does with the lock table: the mode a statement needs at a table, and
 //! advisory locks.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -71,7 +72,7 @@ impl Notes {
 pub(crate) struct ObjectWork {
     taken: Vec<(LockTag, ObjectMode, TxnId, LockScope)>,
     /// Session locks to be given back at the end.
-    given_back: Vec<(LockTag, ObjectMode)>,
+    given_back: BTreeMap<(LockTag, ObjectMode), u32>,
     give_all_back: bool,
 }
 
@@ -190,7 +191,7 @@ impl Txn<'_> {
                     self.refuse(on, blockers);
                     return Err(Stop::LockNotAvailable);
                 }
-                self.wait_for(waiter, on, blockers);
+                self.wait_for(waiter, on);
                 Err(Stop::Wait)
             }
         }
@@ -274,9 +275,10 @@ impl Txn<'_> {
             _ => client.owner(),
         };
         let now_nanos = shared.clock.monotonic_nanos();
-        let asker = Asker { owner, node: self.waits_as(), client: &client, now_nanos };
-        let waits = wait == LockWait::Wait && self.lock_wait() == LockWait::Wait;
-        match shared.locks.ask(tag, mode, &asker, waits && !self.stops_at_locks()) {
+        let (node, waits) = (self.waits_as(), &shared.waits);
+        let asker = Asker { owner, node, client: &client, now_nanos, waits };
+        let may_wait = wait == LockWait::Wait && self.lock_wait() == LockWait::Wait;
+        match shared.locks.ask(tag, mode, &asker, may_wait && !self.stops_at_locks()) {
             Asked::Granted => {
                 if scope == LockScope::Session {
                     client.hold(tag, mode);
@@ -285,14 +287,14 @@ impl Txn<'_> {
                 Ok(())
             }
             Asked::Refused => {
-                if waits {
+                if may_wait {
                     self.refuse(WaitOn::Object(ObjectLock { tag, mode }), Vec::new());
                 }
                 Err(Stop::LockNotAvailable)
             }
             Asked::Deadlock => Err(Stop::Deadlock),
-            Asked::Wait(waiter, blockers) => {
-                self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }), blockers);
+            Asked::Wait(waiter) => {
+                self.wait_for(waiter, WaitOn::Object(ObjectLock { tag, mode }));
                 Err(Stop::Wait)
             }
         }
@@ -320,11 +322,11 @@ impl Txn<'_> {
         if work.give_all_back {
             return false;
         }
-        let given = work.given_back.iter().filter(|&&given| given == (tag, mode)).count() as u32;
-        if held <= given {
+        let given = work.given_back.entry((tag, mode)).or_default();
+        if held <= *given {
             return false;
         }
-        work.given_back.push((tag, mode));
+        *given += 1;
         true
     }
 
@@ -348,8 +350,8 @@ impl Txn<'_> {
         self.wake_later(woken);
     }
 
-    fn wait_for(&mut self, waiter: Arc<RowWaiter>, on: WaitOn, blockers: Vec<TxnId>) {
-        self.publish_wait(on, blockers);
+    fn wait_for(&mut self, waiter: Arc<RowWaiter>, on: WaitOn) {
+        self.publish_wait(on, &waiter);
         self.set_waiting(waiter);
     }
 
@@ -381,9 +383,11 @@ impl Txn<'_> {
             }
         }
         if ended && let Some(client) = self.client().cloned() {
-            for &(tag, mode) in &work.given_back {
-                client.unhold(tag, mode);
-                shared.locks.release(&shared.waits, tag, mode, client.owner(), &mut woken);
+            for (&(tag, mode), &times) in &work.given_back {
+                for _ in 0..times {
+                    client.unhold(tag, mode);
+                    shared.locks.release(&shared.waits, tag, mode, client.owner(), &mut woken);
+                }
             }
             if work.give_all_back {
                 shared.release_client(&client, &mut woken);
@@ -415,6 +419,21 @@ impl crate::engine::Shared {
         if state.client.holds_any() {
             self.waits.forget(state.client.owner());
         }
+    }
+
+    /// A cycle of waiters without those that stand between two of which one waits for the other anyway: in the
+    /// graph, who is nearest in a queue stands for those further ahead.
+    pub(crate) fn shortened(&self, cycle: Vec<WaitEdge>) -> Vec<WaitEdge> {
+        let mut short: Vec<WaitEdge> = Vec::new();
+        let mut at = 0;
+        while let Some(&edge) = cycle.get(at) {
+            let all = self.locks.in_the_way_of(edge.waiter).unwrap_or_default();
+            let last = cycle.iter().rposition(|further| all.contains(&further.blocker));
+            let last = last.filter(|last| *last > at).unwrap_or(at);
+            short.push(WaitEdge { waiter: edge.waiter, blocker: cycle[last].blocker });
+            at = last + 1;
+        }
+        short
     }
 
     /// Breaks a cycle of waiters, which begins with `first`, if it is enough that some go ahead
@@ -452,6 +471,7 @@ impl crate::engine::Shared {
                 continue;
             };
             let Some(next) = first.break_cycle(&self.waits) else { return true };
+            let next = self.shortened(next);
             changed.push(edge);
             if self.rearrange(&next, first, changed, woken) {
                 return true;

@@ -34,6 +34,7 @@ use crate::id::{SequenceId, TreeId};
 
 pub use access::LockScope;
 pub(crate) use access::{Notes, ObjectWork};
+pub(crate) use noted::Noted;
 pub use program::{LockAdvisory, LockSequence, LockTables};
 pub use table::{LockView, ObjectLock};
 
@@ -86,6 +87,11 @@ impl ObjectMode {
 
     pub fn conflicts(self, other: Self) -> bool {
         Self::CONFLICTS[self as usize] & other.bit() != 0
+    }
+
+    /// Whether this mode conflicts with all that another one conflicts with.
+    pub(crate) fn covers(self, other: Self) -> bool {
+        Self::CONFLICTS[other as usize] & !Self::CONFLICTS[self as usize] == 0
     }
 
     /// Whether the mode may be noted at home: no two of these conflict.
@@ -182,6 +188,8 @@ mod tests {
             for other in M::ALL {
                 assert_eq!(mode.conflicts(other), conflicting.contains(&other), "{mode:?} and {other:?}");
                 assert_eq!(mode.conflicts(other), other.conflicts(mode));
+                let covers = M::ALL.iter().all(|&it| mode.conflicts(it) || !other.conflicts(it));
+                assert_eq!(mode.covers(other), covers, "{mode:?} and {other:?}");
             }
         }
     }

@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 const LOOKED_THROUGH: usize = 8;
 
 /// See the module. In the order in which they were noted, as long as none is taken out.
-pub(super) struct Noted<K> {
+pub(crate) struct Noted<K> {
     all: SmallVec<[(K, u8); 4]>,
     /// Where each of them is; empty while they are few.
     places: FxHashMap<K, usize>,

@@ -7,9 +7,22 @@
 //! behind it, so nobody starves; only who already holds something that the earlier one waits
 //! for goes first, as in PostgreSQL.
 //!
+//! Of whom a request waits for, the graph of waits is told what a search for cycles needs, and no more: the
+//! nearest request ahead of it that waits for all that it waits for stands for the rest.
+//!
+//! ```text
+//!   held by A     queue: B  C  D  E, all of one exclusive mode
+//!   in E's way:   A, B, C, D            (what pg_blocking_pids tells)
+//!   in the graph: E → D → C → B → A     (not ten edges but four)
+//! ```
+//!
+//! So a lock that a thousand wait for costs each of them the same, and a release changes nothing for whom
+//! another one still stands before.
+//!
 //! One-shots that find a table locked hold nothing and reserve nothing: they stand by, and look
 //! again at every change.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -18,7 +31,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::{LockTag, ObjectMode};
-use crate::client::{Client, WaitOn};
+use crate::client::Client;
 use crate::id::TxnId;
 use crate::txn::{RowWaiter, WaitGraph, push_waiter};
 
@@ -67,6 +80,7 @@ pub(crate) struct Asker<'a> {
     pub client: &'a Arc<Client>,
     /// The engine's monotonic clock.
     pub now_nanos: u64,
+    pub waits: &'a WaitGraph,
 }
 
 /// What a request came to.
@@ -77,7 +91,7 @@ pub(crate) enum Asked {
     /// Somebody waits for what the client holds here, and holds what the client wants.
     Deadlock,
     /// In the queue: park the program here.
-    Wait(Arc<RowWaiter>, Vec<TxnId>),
+    Wait(Arc<RowWaiter>),
 }
 
 /// One lock or request, for `pg_locks`.
@@ -110,25 +124,73 @@ impl Lock {
             .map(|holder| holder.owner)
     }
 
+    /// The requests before a place that are in the way of `mode`, nearest first.
+    fn ahead<'l>(
+        &'l self,
+        place: usize,
+        client: &'l Arc<Client>,
+        mode: ObjectMode,
+    ) -> impl Iterator<Item = &'l Request> + 'l {
+        let ahead = self.queue[..place].iter().rev();
+        ahead.filter(move |request| !Arc::ptr_eq(&request.client, client) && request.mode.conflicts(mode))
+    }
+
+    /// Whether somebody is in the way of a request at `place`.
+    fn is_blocked(&self, place: usize, client: &Arc<Client>, mode: ObjectMode) -> bool {
+        self.ahead(place, client, mode).next().is_some() || self.hard(client, mode).next().is_some()
+    }
+
     /// Who is in the way of a request at `place`, for the deadlock search, which begins with the
-    /// last: the requests before it, nearest first, then the holders.
+    /// last: the requests before it, nearest first, then the holders. Behind one that waits for all
+    /// that this one waits for, nobody needs to be told: see the module's head. Who holds nothing is part
+    /// of no cycle, and not in the graph.
     fn blockers(&self, place: usize, client: &Arc<Client>, mode: ObjectMode) -> Vec<TxnId> {
-        let ahead = self.queue[..place]
-            .iter()
-            .rev()
-            .filter(|request| !Arc::ptr_eq(&request.client, client) && request.mode.conflicts(mode))
-            .map(|request| request.owner);
-        ahead.chain(self.hard(client, mode)).collect()
+        let mut blockers = Vec::new();
+        for request in self.ahead(place, client, mode) {
+            let Some(node) = request.waiter.who else { continue };
+            blockers.push(node);
+            if request.mode.covers(mode) {
+                // But for what its client holds, which that does not wait for.
+                let own = self.holders.iter().filter(|holder| Arc::ptr_eq(&holder.client, &request.client));
+                let own = own.filter(|holder| holder.mode.conflicts(mode) && holder.owner != node);
+                blockers.extend(own.map(|holder| holder.owner));
+                return blockers;
+            }
+        }
+        blockers.extend(self.hard(client, mode));
+        blockers
+    }
+
+    /// Everybody who is in the way of a request, nearest first, then the holders.
+    fn all_blockers(&self, place: usize) -> Vec<TxnId> {
+        let Request { client, mode, .. } = &self.queue[place];
+        let ahead = self.ahead(place, client, *mode);
+        let ahead = ahead.map(|request| request.waiter.who.unwrap_or(request.owner));
+        ahead.chain(self.hard(client, *mode)).collect()
+    }
+
+    /// Whether the request before one stands for all that is in its way, so that nothing else changes that.
+    fn is_covered(&self, place: usize) -> bool {
+        let Some(before) = place.checked_sub(1).map(|before| &self.queue[before]) else { return false };
+        let request = &self.queue[place];
+        !Arc::ptr_eq(&before.client, &request.client)
+            && before.mode.conflicts(request.mode)
+            && before.mode.covers(request.mode)
+            && (before.waiter.who.is_some() || request.waiter.who.is_none())
+    }
+
+    /// The modes that a client holds.
+    fn modes_of(&self, client: &Arc<Client>) -> Vec<ObjectMode> {
+        let mine = self.holders.iter().filter(|holder| Arc::ptr_eq(&holder.client, client));
+        mine.map(|holder| holder.mode).collect()
     }
 
     /// Where a new request belongs: before the first that waits for what its client holds.
     fn place(&self, client: &Arc<Client>) -> usize {
-        let mine: Vec<ObjectMode> = self
-            .holders
-            .iter()
-            .filter(|holder| Arc::ptr_eq(&holder.client, client))
-            .map(|holder| holder.mode)
-            .collect();
+        let mine = self.modes_of(client);
+        if mine.is_empty() {
+            return self.queue.len();
+        }
         self.queue
             .iter()
             .position(|request| mine.iter().any(|mode| mode.conflicts(request.mode)))
@@ -138,12 +200,13 @@ impl Lock {
     /// Whether somebody waits for what the client holds and holds what it wants: no time will
     /// tell them apart.
     fn is_mutual(&self, client: &Arc<Client>, mode: ObjectMode) -> bool {
-        let held = |of: &Arc<Client>, wanted: ObjectMode| {
-            self.holders.iter().any(|holder| Arc::ptr_eq(&holder.client, of) && holder.mode.conflicts(wanted))
-        };
-        self.queue.iter().any(|request| {
-            !Arc::ptr_eq(&request.client, client) && held(client, request.mode) && held(&request.client, mode)
-        })
+        let mine = self.modes_of(client);
+        !mine.is_empty()
+            && self.queue.iter().any(|request| {
+                !Arc::ptr_eq(&request.client, client)
+                    && mine.iter().any(|held| held.conflicts(request.mode))
+                    && self.modes_of(&request.client).iter().any(|held| held.conflicts(mode))
+            })
     }
 
     fn hold(&mut self, owner: TxnId, client: &Arc<Client>, mode: ObjectMode) {
@@ -155,19 +218,26 @@ impl Lock {
     }
 
     /// After something was released or withdrawn: wakes whom nothing stops any more, and tells
-    /// the others who is in their way now.
-    fn changed(&mut self, tag: LockTag, waits: &WaitGraph, woken: &mut Vec<Arc<RowWaiter>>) {
+    /// the others who is in their way now. `moved`: the places that have others before them than they had.
+    fn changed(&mut self, moved: Range<usize>, waits: &WaitGraph, woken: &mut Vec<Arc<RowWaiter>>) {
         woken.append(&mut self.bystanders);
         for (place, request) in self.queue.iter().enumerate() {
-            let blockers = self.blockers(place, &request.client, request.mode);
-            request.waiter.now_behind(blockers.clone(), waits);
-            if blockers.is_empty() {
+            if !moved.contains(&place) && self.is_covered(place) {
+                continue;
+            }
+            if !self.is_blocked(place, &request.client, request.mode) {
+                request.waiter.now_behind(Vec::new(), waits);
                 woken.push(request.waiter.clone());
                 continue;
             }
-            let on = WaitOn::Object(ObjectLock { tag, mode: request.mode });
-            request.client.now_waits_for(&on, blockers);
+            self.tell(place, waits);
         }
+    }
+
+    /// Says who is in the way of a request now.
+    fn tell(&self, place: usize, waits: &WaitGraph) {
+        let Some(request) = self.queue.get(place) else { return };
+        request.waiter.now_behind(self.blockers(place, &request.client, request.mode), waits);
     }
 }
 
@@ -191,8 +261,7 @@ impl LockTable {
         let lock = shard.entry(tag).or_default();
         let before = lock.queue.iter().position(|request| Arc::ptr_eq(&request.client, asker.client));
         let place = before.unwrap_or_else(|| lock.place(asker.client));
-        let blockers = lock.blockers(place, asker.client, mode);
-        if blockers.is_empty() {
+        if !lock.is_blocked(place, asker.client, mode) {
             if let Some(at) = before {
                 lock.queue.remove(at);
                 asker.client.set_queued(None);
@@ -217,18 +286,21 @@ impl LockTable {
             return Asked::Deadlock;
         }
         let object = ObjectLock { tag, mode };
-        let waiter = RowWaiter::for_object(asker.node, object, asker.now_nanos, blockers.clone());
+        let blockers = lock.blockers(place, asker.client, mode);
+        let waiter = RowWaiter::for_object(asker.node, object, asker.now_nanos, blockers);
         let request =
             Request { owner: asker.owner, client: asker.client.clone(), mode, waiter: waiter.clone() };
         match before {
             Some(at) => lock.queue[at] = request,
             None => {
                 lock.queue.insert(place, request);
+                // The one behind it has another before it.
+                lock.tell(place + 1, asker.waits);
                 self.henceforth(tag, mode);
             }
         }
         asker.client.set_queued(Some(tag));
-        Asked::Wait(waiter, blockers)
+        Asked::Wait(waiter)
     }
 
     /// Whether anything is, or may be about to be, in the way of one-shots at some table.
@@ -277,7 +349,7 @@ impl LockTable {
                 }
                 let request = lock.queue.remove(behind);
                 lock.queue.insert(ahead, request);
-                lock.changed(tag, waits, woken);
+                lock.changed(0..lock.queue.len(), waits, woken);
                 return Some(Moved { tag, waiter, behind });
             }
         }
@@ -293,7 +365,7 @@ impl LockTable {
             let request = lock.queue.remove(at);
             let behind = moved.behind.min(lock.queue.len());
             lock.queue.insert(behind, request);
-            lock.changed(moved.tag, waits, woken);
+            lock.changed(0..lock.queue.len(), waits, woken);
         }
     }
 
@@ -358,7 +430,7 @@ impl LockTable {
         self.no_longer(tag, mode);
         if lock.holders[at].count == 0 {
             lock.holders.remove(at);
-            lock.changed(tag, waits, woken);
+            lock.changed(0..0, waits, woken);
             if lock.is_free() {
                 shard.remove(&tag);
             }
@@ -392,11 +464,30 @@ impl LockTable {
         if let Some(at) = found {
             let request = lock.queue.remove(at);
             self.no_longer(tag, request.mode);
-            lock.changed(tag, waits, woken);
+            lock.changed(at..at + 1, waits, woken);
         }
         if lock.is_free() {
             shard.remove(&tag);
         }
+    }
+
+    /// Everybody who is in the way of a client's request, if it has one in the queue: requests before it,
+    /// nearest first, then holders.
+    pub fn in_the_way(&self, tag: LockTag, client: &Client) -> Option<Vec<TxnId>> {
+        let shard = self.shard(tag).lock();
+        let lock = shard.get(&tag)?;
+        let place = lock.queue.iter().position(|request| std::ptr::eq(&*request.client, client))?;
+        Some(lock.all_blockers(place))
+    }
+
+    /// The same of a request that waits under this id in some queue.
+    pub fn in_the_way_of(&self, waiter: TxnId) -> Option<Vec<TxnId>> {
+        self.shards.iter().find_map(|shard| {
+            shard.lock().values().find_map(|lock| {
+                let is_meant = |request: &Request| request.waiter.who == Some(waiter);
+                lock.queue.iter().position(is_meant).map(|place| lock.all_blockers(place))
+            })
+        })
     }
 
     /// All locks and requests.

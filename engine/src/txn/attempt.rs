@@ -45,6 +45,8 @@ pub(crate) struct RunOptions {
     pub paging: Paging,
     /// What the statement saw before it waited.
     pub view: Option<Arc<StatementView>>,
+    /// What it has waited for last, and others may wait for behind it.
+    pub woken_at: Option<Arc<RowWaiter>>,
 }
 
 impl RunOptions {
@@ -315,6 +317,7 @@ impl Txn<'_> {
         }
         self.locker = options.locker.as_ref().map(|locker| locker.id);
         self.touched = options.keeps_locks.then(Vec::new);
+        self.woken_at.clone_from(&options.woken_at);
         if let Some(view) = &options.view {
             view.begin_round();
             self.set_view(view.clone());
@@ -406,6 +409,9 @@ impl<P: Program> Attempt<P> {
     fn finish(mut self, stop: Stop) {
         if let Some(shared) = self.pending.shared() {
             self.options.withdraw(&shared);
+            if let Some(waiter) = &self.waited_for {
+                shared.wake(waiter.pass_on());
+            }
         }
         if let Some(locker) = self.options.locker.take()
             && let Some(shared) = self.pending.shared()
@@ -430,6 +436,9 @@ impl<P: Program> Attempt<P> {
                 outcome.restarts = self.restarts;
                 outcome.inline = false;
                 self.options.withdraw(shared);
+                if let Some(waiter) = &self.waited_for {
+                    pass_on(shared, worker, waiter);
+                }
                 if let Some(locker) = self.options.locker.take() {
                     unlock(shared, locker);
                 }
@@ -481,6 +490,7 @@ impl<P: Program> Attempt<P> {
         }
         if let Some(before) = self.waited_for.replace(waiter.clone()) {
             waiter.waits_since(&before);
+            pass_on(shared, worker, &before);
         }
         self.waits += 1;
         if self.waits >= WAITS_BEFORE_LOCKING && !self.options.keeps_locks {
@@ -561,9 +571,16 @@ impl<P: Program> Job for Attempt<P> {
         }
     }
 
-    fn resubmit(self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {
+    fn resubmit(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker) {
         self.pending.set_row_waiter(None);
         self.options.end_wait();
+        self.options.woken_at.clone_from(&self.waited_for);
+        if self.options.start == Start::Apart || self.options.paging != Paging::Off {
+            // Nobody knows when that will come to the row.
+            if let Some(waiter) = &self.waited_for {
+                pass_on(shared, worker, waiter);
+            }
+        }
         shared.counters.row_waits.fetch_add(1, Ordering::Relaxed);
         self.enqueue(shared, worker);
     }
@@ -589,6 +606,15 @@ impl<P: Program> Job for Attempt<P> {
         }
         self.options.end_wait();
         self.finish(reason);
+    }
+}
+
+/// Whoever has waited for this has ended, or waits for something else: who has waited behind it for a row is next.
+fn pass_on(shared: &Arc<Shared>, worker: &mut Worker, waited_for: &RowWaiter) {
+    for next in waited_for.pass_on() {
+        if let Some(job) = next.wake(&shared.waits) {
+            job.resubmit(shared, worker);
+        }
     }
 }
 

@@ -99,7 +99,7 @@ use crate::client::{Client, Refused, Wait, WaitOn};
 use crate::engine::Shared;
 use crate::executor::Worker;
 use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId, TxnId};
-use crate::locks::{ObjectMode, ObjectWork};
+use crate::locks::{Noted, ObjectMode, ObjectWork};
 use crate::partition::{HeldList, HeldOrder, PartitionRef};
 use crate::program::Stop;
 use crate::storage::KeyBuf;
@@ -298,6 +298,8 @@ pub struct Txn<'w> {
     ddl: Option<Box<ddl::DdlWork>>,
     /// The row waiter this program enqueued before [`Stop::Wait`].
     waiting: Option<Arc<RowWaiter>>,
+    /// What it has waited for before this run.
+    woken_at: Option<Arc<RowWaiter>>,
     /// Waiters whose row lock this transaction dropped: woken after the commit.
     woken: Vec<Arc<RowWaiter>>,
     /// This is the commit or rollback of an interactive transaction, whose overlay entries it
@@ -309,7 +311,7 @@ pub struct Txn<'w> {
     /// Locks on tables and advisory locks this run took or gave back.
     objects: Option<Box<ObjectWork>>,
     /// Tables this statement may use in these modes, and their indexes.
-    admitted: smallvec::SmallVec<[(TreeId, u8); 4]>,
+    admitted: Noted<TreeId>,
     /// Sequences it may draw from.
     pub(crate) drawn_from: smallvec::SmallVec<[SequenceId; 2]>,
     /// The version of the definitions when a number was drawn first.
@@ -376,12 +378,13 @@ impl<'w> Txn<'w> {
             reference_writes: Vec::new(),
             ddl: None,
             waiting: None,
+            woken_at: None,
             woken: Vec::new(),
             finishing: None,
             pages: None,
             client: None,
             objects: None,
-            admitted: smallvec::SmallVec::new(),
+            admitted: Noted::default(),
             drawn_from: smallvec::SmallVec::new(),
             drawn_under: None,
             look: false,
@@ -474,10 +477,10 @@ impl<'w> Txn<'w> {
     }
 
     /// Says what this program is about to wait for.
-    pub(crate) fn publish_wait(&self, on: WaitOn, blockers: Vec<TxnId>) {
+    pub(crate) fn publish_wait(&self, on: WaitOn, waiter: &Arc<RowWaiter>) {
         if let Some(client) = &self.client {
             let since = self.shared.clock.wall_micros();
-            client.begin_wait(Wait { on, blockers, since });
+            client.begin_wait(Wait { on, blockers: Vec::new(), since }, waiter);
         }
     }
 
@@ -491,14 +494,11 @@ impl<'w> Txn<'w> {
     }
 
     pub(crate) fn admitted(&self, id: TreeId, mode: ObjectMode) -> bool {
-        self.admitted.iter().any(|&(known, bits)| known == id && bits & mode.bit() != 0)
+        self.admitted.bits(id) & mode.bit() != 0
     }
 
     pub(crate) fn note_admitted(&mut self, id: TreeId, mode: ObjectMode) {
-        match self.admitted.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, bits)) => *bits |= mode.bit(),
-            None => self.admitted.push((id, mode.bit())),
-        }
+        self.admitted.note(id, mode.bit());
     }
 
     /// The table a tree belongs to: itself, or an index's.

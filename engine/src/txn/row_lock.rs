@@ -10,12 +10,19 @@
 //! of its own, and whoever comes after it and would be in its way waits behind it; at most one
 //! does at a time, so that starved one-shots never wait for each other.
 //!
+//! Of many who wait for a row that becomes free the next is woken, with those that can go beside it; the
+//! others wait behind it: in the row's list again once it has the row, or meets somebody else there. If it
+//! ends otherwise, or waits elsewhere, the next of them is woken. So a thousand who wait for one row run once
+//! each, and not each of them whenever one has ended.
+//!
 //! Invariant: an image belongs to the one holder of a mode that excludes other writers.
+//! Invariant: who waits is in the list of a lock that somebody holds, or behind one that is about to run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::limits::{NewImage, Weight};
 use super::{InteractiveState, LockWait, OverlayUndo, Place, Txn, Undo, WaitEdge, WaitGraph};
@@ -62,6 +69,10 @@ pub(crate) struct RowWaiter {
     /// Monotonic nanoseconds since when it waits for this row, earlier rounds included.
     since: AtomicU64,
     blockers: Mutex<Vec<TxnId>>,
+    /// Whether it will keep the row locked beyond its run.
+    keeps: bool,
+    /// Those who wait for the same row and run once it has ended, or has the row; changed under `state`.
+    behind: Mutex<Vec<Arc<RowWaiter>>>,
     /// It is no row, but this.
     pub object: Option<ObjectLock>,
     state: Mutex<WaiterState>,
@@ -96,6 +107,8 @@ impl RowWaiter {
             insists: false,
             since: AtomicU64::new(since_nanos),
             blockers: Mutex::new(blockers),
+            keeps: false,
+            behind: Mutex::default(),
             object: Some(object),
             state: Mutex::new(WaiterState::Enqueued),
         })
@@ -176,6 +189,29 @@ impl RowWaiter {
     /// Whether it still waits here.
     pub fn is_waiting(&self) -> bool {
         !matches!(*self.state.lock(), WaiterState::Woken)
+    }
+
+    /// Puts others behind it, which is about to be woken; whether it still waits.
+    fn take_along(&self, others: &mut Vec<Arc<RowWaiter>>) -> bool {
+        let state = self.state.lock();
+        let waits = !matches!(*state, WaiterState::Woken);
+        if waits {
+            self.behind.lock().append(others);
+        }
+        waits
+    }
+
+    /// Those behind it, who wait there no more.
+    fn take_behind(&self) -> Vec<Arc<RowWaiter>> {
+        let _state = self.state.lock();
+        std::mem::take(&mut *self.behind.lock())
+    }
+
+    /// It will not have the row that it was woken for, or has done with it: who of those behind it is next.
+    pub fn pass_on(&self) -> Vec<Arc<RowWaiter>> {
+        let mut woken = Vec::new();
+        next_of(self.take_behind(), &mut woken);
+        woken
     }
 
     /// Parks the program; it comes back if the lock was dropped meanwhile. From here until it is
@@ -345,7 +381,6 @@ impl Txn<'_> {
             self.refuse(WaitOn::Row(self.table_of(place.id)), blockers);
             return Err(Stop::LockNotAvailable);
         }
-        self.publish_wait(WaitOn::Row(place.id), blockers.clone());
         let waiter = Arc::new(RowWaiter {
             who: me,
             mode,
@@ -354,10 +389,20 @@ impl Txn<'_> {
             insists: self.locker.is_some(),
             since: AtomicU64::new(self.shared.clock.monotonic_nanos()),
             blockers: Mutex::new(blockers),
+            keeps: self.interactive.is_some() || self.locker.is_some(),
+            behind: Mutex::default(),
             object: None,
             state: Mutex::new(WaiterState::Enqueued),
         });
-        push_waiter(&mut lock.waiters, waiter.clone());
+        self.publish_wait(WaitOn::Row(place.id), &waiter);
+        match self.behind_at(place, key) {
+            behind if behind.is_empty() => push_waiter(&mut lock.waiters, waiter.clone()),
+            behind => {
+                // They have waited longer than those who have come since.
+                join(lock, behind, &self.shared.waits);
+                lock.waiters.insert(0, waiter.clone());
+            }
+        }
         self.waiting = Some(waiter);
         Err(Stop::Wait)
     }
@@ -403,13 +448,21 @@ impl Txn<'_> {
         let Some(me) = self.transaction_id() else { return Ok(false) };
         let root = self.root(partition, place)?;
         let lock = root.overlay.entry(Box::from(key)).or_default();
-        let Err(before) = hold(self.shared, place, lock, me, mode) else { return Ok(false) };
+        let held = hold(self.shared, place, lock, me, mode);
+        join(lock, self.behind_at(place, key), &self.shared.waits);
+        let Err(before) = held else { return Ok(false) };
         self.note_overlay(partition, place, key, before, None);
         if before.is_none() {
             // SAFETY: held by this transaction; nothing else refers to its data here.
             unsafe { partition.data_mut() }.locks += 1;
         }
         Ok(before.is_none())
+    }
+
+    /// Those who wait behind this run for a row that it was woken for, if this is that row.
+    fn behind_at(&self, place: Place, key: &[u8]) -> Vec<Arc<RowWaiter>> {
+        let woken_at = self.woken_at.as_ref().filter(|woken| woken.tree == place.id && *woken.key == *key);
+        woken_at.map(|woken| woken.take_behind()).unwrap_or_default()
     }
 
     /// Writes an uncommitted image. The caller checked for conflicts.
@@ -513,9 +566,11 @@ impl Txn<'_> {
         if lock.image.as_ref().is_some_and(|image| image.writer == me) {
             lock.image = None;
         }
-        self.woken.append(&mut lock.waiters);
-        if lock.holders.is_empty() {
-            root.overlay.remove(key);
+        if !lock.holders.is_empty() {
+            // Others keep it: who waits looks whether that is in its way, and waits no longer than so often.
+            self.woken.append(&mut lock.waiters);
+        } else if let Some(free) = root.overlay.remove(key) {
+            next_of(free.waiters, &mut self.woken);
         }
         // SAFETY: held by this transaction; `root` is not used any more.
         unsafe { partition.data_mut() }.locks -= dropped;
@@ -556,6 +611,39 @@ fn hold(
         waiter.also_behind(me, &shared.waits);
     }
     Err(before)
+}
+
+/// Puts some who wait for a row before those in its list, and says whom they wait for.
+fn join(lock: &mut RowLock, mut waiting: Vec<Arc<RowWaiter>>, waits: &WaitGraph) {
+    for waiter in &waiting {
+        let in_the_way =
+            |&&(who, held): &&(TxnId, LockMode)| Some(who) != waiter.who && held.conflicts(waiter.mode);
+        waiter.now_behind(lock.holders.iter().filter(in_the_way).map(|(who, _)| *who).collect(), waits);
+    }
+    waiting.append(&mut lock.waiters);
+    lock.waiters = waiting;
+}
+
+/// Chooses, of those who wait for a row that nobody locks now, who is woken: all in the order in which they came
+/// that can go beside one another. The others wait behind the first of those that keep the row locked.
+fn next_of(waiters: Vec<Arc<RowWaiter>>, woken: &mut Vec<Arc<RowWaiter>>) {
+    let (begin, mut left) = (woken.len(), Vec::new());
+    let mut kept: SmallVec<[LockMode; 4]> = SmallVec::new();
+    for waiter in waiters {
+        // Nobody goes beside an update; whether they still wait is asked when their turn comes.
+        if kept.contains(&LockMode::Update) || kept.iter().any(|mode| mode.conflicts(waiter.mode)) {
+            left.push(waiter);
+        } else if waiter.is_waiting() {
+            if waiter.keeps && !kept.contains(&waiter.mode) {
+                kept.push(waiter.mode);
+            }
+            woken.push(waiter);
+        }
+    }
+    if !woken[begin..].iter().any(|waiter| waiter.keeps && waiter.take_along(&mut left)) {
+        // Whoever was chosen has given up meanwhile.
+        woken.append(&mut left);
+    }
 }
 
 /// One more waits. Those whose wait was given up are only known by looking, which is done where
