@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Engine;
@@ -27,7 +26,7 @@ use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_t
 use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
     GroupPlaces, LoggedPlace, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE,
-    Sequence, SequenceRecord, SharedTree, TableRecord, TransactionLimits, recovered_places, sequence_key,
+    Sequence, SequenceRecord, TableRecord, TransactionLimits, recovered_places, sequence_key,
 };
 
 /// Where an executor lives.
@@ -408,6 +407,7 @@ fn rebuild(
     for built in BuiltTable::all(work, config.recovery_threads)? {
         build.table(built, &routing, &mut vector, recovered.epoch);
     }
+    build.count();
     let restart = RestartBound {
         speed,
         target: config.restart_target,
@@ -514,11 +514,8 @@ impl Build {
             let share = (i128::from(bytes) * i128::from(part.len()) / i128::from(rows)) as i64;
             let mut root = Root::new(id, version);
             if group == REFERENCE_GROUP {
-                let mut shared = SharedTree::new();
-                for (key, row) in part.cursor(std::ops::Bound::Unbounded) {
-                    shared.insert(key, row.clone(), 1);
-                }
-                vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, tree: shared }));
+                let tree = part.held_by();
+                vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, tree }));
             } else {
                 root.tree = part;
             }
@@ -527,11 +524,20 @@ impl Build {
                 let data = unsafe { route.partition.data_mut() };
                 data.bytes += share;
                 data.put_root(position, root);
-                route.partition.rows.store(data.rows(), Ordering::Relaxed);
-                route.partition.bytes.store(data.bytes.max(0) as u64, Ordering::Relaxed);
                 let released = route.partition.try_release();
                 debug_assert!(released, "nothing can be queued before the engine is open");
             }
+        }
+    }
+
+    /// Counts what lies in each partition, once all tables are there: there may be thousands in one.
+    fn count(&self) {
+        for partition in self.partitions.iter().filter(|partition| partition.try_claim()) {
+            // SAFETY: just claimed; nobody else knows the partition yet.
+            let data = unsafe { partition.data_mut() };
+            partition.note_size(data);
+            let released = partition.try_release();
+            debug_assert!(released, "nothing can be queued before the engine is open");
         }
     }
 }
