@@ -1,3 +1,5 @@
+mod index_placement;
+
 use archipel_engine::schema::{IndexPlacement, Placement};
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::{Catalog, CatalogChange, Distribution, Numbers, ObjectNumbers, Table, TableRef};

@@ -3,7 +3,7 @@
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, KeyForm, Placement, TableDef};
-use archipel_sql::catalog::{Distribution, Index, Table};
+use archipel_sql::catalog::{Distribution, EntryPlacement, Index, Table};
 use archipel_sql::types::Type;
 use smallvec::SmallVec;
 
@@ -90,35 +90,48 @@ pub fn stored_name(table: &Table, column: u16) -> String {
     part.map_or_else(|| "row number".to_owned(), |(_, part)| part.text.clone())
 }
 
-/// An index as the engine sees it. It is one of the table's.
+/// An index as the engine sees it. It is one of the table's. Where the distribution column leads its
+/// entries though the definition does not ([`EntryPlacement::LedBy`]), the key begins with it, and does
+/// without it further on, where it could say nothing more.
 pub fn index_def(table: &Table, index: &Index) -> IndexDef {
-    let primary = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns);
+    let led_by = match (index.global_group, table.entry_placement(index)) {
+        (None, EntryPlacement::LedBy(column)) => Some(column),
+        _ => None,
+    };
+    let lead = led_by.map(|column| key_column(table, column, false, (false, false)));
+    let own = index.columns.iter().enumerate().filter_map(|(place, part)| {
+        let stored = table.stored_place(index.oid, place as u16);
+        let says_more = stored.is_some() || led_by != Some(part.column);
+        let order = (part.descending, part.nulls_first);
+        says_more.then(|| key_column(table, stored.unwrap_or(part.column), stored.is_some(), order))
+    });
     IndexDef {
         id: TreeId(index.tree),
         name: index.name.clone(),
-        key: index
-            .columns
-            .iter()
-            .enumerate()
-            .map(|(place, column)| {
-                let stored = table.stored_place(index.oid, place as u16);
-                KeyColumn {
-                    column: stored.unwrap_or(column.column),
-                    descending: column.descending,
-                    nulls_first: column.nulls_first,
-                    nullable: stored.is_some()
-                        || !primary.contains(&column.column)
-                            && table.columns.get(usize::from(column.column)).is_none_or(|c| !c.not_null),
-                    form: stored_type(table, stored.unwrap_or(column.column))
-                        .map_or(KeyForm::Stored, key_form),
-                }
-            })
-            .collect(),
+        key: lead.into_iter().chain(own).collect(),
         unique: index.unique,
         nulls_equal: index.nulls_equal,
         placement: match index.global_group {
             Some(group) => IndexPlacement::Global { group: GroupId(group) },
             None => IndexPlacement::Local,
         },
+    }
+}
+
+/// A column of a stored row as a part of a key. What is `computed` may be NULL.
+fn key_column(
+    table: &Table,
+    column: u16,
+    computed: bool,
+    (descending, nulls_first): (bool, bool),
+) -> KeyColumn {
+    let in_primary_key = table.primary_key.as_ref().is_some_and(|key| key.columns.contains(&column));
+    let may_be_null = || table.columns.get(usize::from(column)).is_none_or(|known| !known.not_null);
+    KeyColumn {
+        column,
+        descending,
+        nulls_first,
+        nullable: computed || !in_primary_key && may_be_null(),
+        form: stored_type(table, column).map_or(KeyForm::Stored, key_form),
     }
 }

@@ -22,6 +22,7 @@ use crate::bound::BoundStatement;
 use crate::data_type::composite;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
+use crate::relation::index_placement::check_constraints;
 use crate::relation::sequence::SequenceRequest;
 use crate::relation::{collation, constraint, distribution, partition_keys, sequence, table, view_query};
 use crate::row::{Codec, table_def};
@@ -75,6 +76,7 @@ pub(super) fn add_column(
     if table.primary_key.is_some() && before.primary_key.is_none() {
         distribution::choose_default(&mut table, work)?;
     }
+    check_constraints(&table, before.indexes.len())?;
     distribution::place_indexes(&mut table, work);
     let referenced: Vec<Oid> =
         table.foreign_keys[before.foreign_keys.len()..].iter().map(|key| key.references).collect();
@@ -571,10 +573,11 @@ pub(super) fn set_not_null(
             // Nobody asked for it.
             table.columns[place].not_null = false;
             distribution::choose_default(&mut table, work)?;
-            distribution::place_indexes(&mut table, work);
         }
     }
     table.columns[place].not_null = not_null;
+    // Entries lie with their rows by a column that is never NULL.
+    distribution::place_indexes(&mut table, work);
     finish(table, work);
     Ok(())
 }

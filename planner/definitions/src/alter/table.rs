@@ -24,9 +24,10 @@ use crate::drop::cascade;
 use crate::expression::rename::FieldRenaming;
 use crate::expression::{check, stored_expression};
 use crate::relation::constraint::Deferred;
+use crate::relation::index_placement::check_constraints;
 use crate::relation::{
-    access_method, column_storage, constraint, distribution, index, inheritance, nominal, partition_keys,
-    policy, storage_option, tablespace, trigger, view,
+    access_method, column_storage, constraint, distribution, index, index_options, inheritance, nominal,
+    partition_keys, policy, storage_option, tablespace, trigger, view,
 };
 use crate::row::table_def;
 use crate::schema;
@@ -127,8 +128,12 @@ fn index_actions(relation: &Relation, actions: &[AlterTableAction], work: &mut W
                 }
                 finish(changed, work);
             }
-            AlterTableAction::SetOptions(options) => nominal::set_index_options(relation, options, work)?,
-            AlterTableAction::ResetOptions(options) => nominal::reset_index_options(relation, options, work)?,
+            AlterTableAction::SetOptions(options) => {
+                index_options::set_index_options(relation, options, work)?
+            }
+            AlterTableAction::ResetOptions(options) => {
+                index_options::reset_index_options(relation, options, work)?
+            }
             AlterTableAction::AttachPartition { partition, .. } => {
                 if !table.is_partitioned() {
                     let message = format!("\"{}\" is not a partitioned table", relation.name());
@@ -371,6 +376,7 @@ fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_
             add_primary_key(&before, table, work)
         }
         TableConstraintKind::Unique { .. } => {
+            check_constraints(&table, before.indexes.len())?;
             distribution::place_indexes(&mut table, work);
             let table = work.put_table(table);
             if let Some(index) = table.indexes.last() {

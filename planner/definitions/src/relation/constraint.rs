@@ -9,7 +9,7 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::{BuiltIn, TypeNames};
 use archipel_sql::types::{Oid, Type};
 
-use super::storage_option::index_options;
+use super::storage_option::{index_options, primary_key_options};
 use super::tablespace;
 use crate::expression::check;
 use crate::work::plan::Implied;
@@ -47,7 +47,7 @@ pub(crate) fn add(
             let include = included(table, include)?;
             // One that the parent has is met when the index is made.
             let new = new && table.primary_key.as_ref().is_none_or(|key| key.parent.is_none());
-            let options = index_options("btree", &constraint.options)?;
+            let options = primary_key_options(&constraint.options)?;
             add_primary_key(table, name, columns, (include, options), work)
                 .map_err(|error| at_key(error, constraint, new))
         }

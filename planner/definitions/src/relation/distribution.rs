@@ -9,12 +9,13 @@
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{QualifiedName, TypeName};
 use archipel_sql::catalog::names::{parse_name_text, quote_qualified};
-use archipel_sql::catalog::{DistributedBy, Distribution, Object, RoutineRef, Table};
+use archipel_sql::catalog::{DistributedBy, Distribution, EntryPlacement, Object, RoutineRef, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
 use super::constraint::check_key_types;
+use super::index_placement::tell_apart;
 use crate::row::{Codec, table_def};
 use crate::work::Work;
 
@@ -196,26 +197,16 @@ pub fn encoded_alike(own: &Table, column: u16, other: &Table, other_column: u16)
     own.not_null && other.not_null && Codec::of(own.ty).keyed_alike(Codec::of(other.ty))
 }
 
-/// Gives every index its place: in the table's partitions if its first column is the
-/// distribution column (or the table is a reference table), else in a group of its own.
+/// Gives every index its place ([`Table::entry_placement`]): in the table's partitions, or in a group of
+/// its own.
 pub(crate) fn place_indexes(table: &mut Table, work: &mut Work<'_>) {
-    if !table.is_stored() {
-        table.indexes.iter_mut().for_each(|index| index.global_group = None);
-        return;
-    }
-    for index in &mut table.indexes {
-        let local = match table.distribution {
-            Distribution::Reference => true,
-            Distribution::Column { column, .. } => {
-                let first = index.columns.first();
-                // Partition boundaries are plain keys of the column: a guarded part has NULLs.
-                first.is_some_and(|first| first.column == column && !first.descending)
-                    && index.expression(0).is_none()
-                    && table.columns[usize::from(column)].not_null
-            }
-            Distribution::HiddenId { .. } | Distribution::None => false,
-        };
-        if local {
+    let apart: Vec<bool> = table
+        .indexes
+        .iter()
+        .map(|index| table.is_stored() && table.entry_placement(index) == EntryPlacement::Apart)
+        .collect();
+    for (index, apart) in table.indexes.iter_mut().zip(apart) {
+        if !apart {
             index.global_group = None;
         } else if index.global_group.is_none() {
             index.global_group = Some(work.group());
@@ -381,6 +372,9 @@ fn redistribute(table: &Table, distribution: Distribution, by: DistributedBy, wo
         return;
     }
     place_indexes(&mut changed, work);
+    if by == DistributedBy::Request {
+        tell_apart(&changed, work);
+    }
     let changed = work.put_table(changed);
     let def = table_def(&changed);
     let columns = (0..def.columns.len() as u16).map(ColumnSource::Kept).collect();

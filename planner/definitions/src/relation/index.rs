@@ -15,6 +15,8 @@ use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
 use super::index_entries::store_expressions;
+use super::index_options::check_parts;
+use super::index_placement::check_placement;
 use super::storage_option::index_options;
 use super::table::other_collation;
 use super::{access_method, distribution, nominal, partition_keys, tablespace};
@@ -104,6 +106,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     };
     work.name_unique(index.tree, &name);
     let mut changed = (*table).clone();
+    check_placement(&changed, &index)?;
     changed.indexes.push(index);
     distribution::place_indexes(&mut changed, work);
     let changed = work.put_table(changed);
@@ -112,8 +115,12 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
         store_expressions(&table, &changed, index, work);
     }
     work.operation(DdlOp::CreateIndex { table: TreeId(table.tree), index: index_def(&changed, index) });
-    let fresh = [index.oid];
-    if create.only { Ok(()) } else { partition_keys::spread(table.oid, Some(&fresh), work) }
+    if create.only {
+        return Ok(());
+    }
+    let fresh = index.oid;
+    partition_keys::spread(table.oid, Some(&[fresh]), work)?;
+    check_parts(table.oid, fresh, work)
 }
 
 /// The table that an index is to be of, which whoever asks must own.

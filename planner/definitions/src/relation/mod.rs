@@ -11,6 +11,8 @@
 //! - [`constraint`] keys, checks, foreign keys, and their names
 //! - [`index`] CREATE and DROP INDEX, local and global
 //! - [`index_entries`] what rows store for indexes
+//! - [`index_placement`] where the entries of indexes were asked to be
+//! - [`index_options`] ALTER INDEX … SET and RESET
 //! - [`nominal`] definitions without an effect: indexes that serve no query, REPLICA IDENTITY
 //! - [`storage_option`] storage parameters
 //! - [`tablespace`] TABLESPACE clauses; [`access_method`] USING of tables
@@ -25,6 +27,8 @@ pub(crate) mod constraint;
 pub mod distribution;
 pub(crate) mod index;
 pub(crate) mod index_entries;
+pub(crate) mod index_options;
+pub(crate) mod index_placement;
 pub(crate) mod inheritance;
 pub(crate) mod nominal;
 pub(crate) mod partition;

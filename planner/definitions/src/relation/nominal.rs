@@ -14,7 +14,7 @@ use archipel_sql::types::{Oid, Type};
 use sqlparser::ast::Expr;
 
 use super::constraint::included;
-use super::storage_option::{Written, check_reset, index_options};
+use super::storage_option::{Written, index_options};
 use super::table::other_collation;
 use crate::alter::alter_inheritance::mark;
 use crate::bind::modify::{check_index_predicate, index_expression_type};
@@ -244,62 +244,6 @@ fn class_of(
 pub(super) fn drop_index(table: &Table, place: usize, work: &mut Work<'_>) {
     let oid = table.nominal.indexes[place].index.oid;
     mark(table.oid, work, |table| table.nominal.indexes.retain(|known| known.index.oid != oid));
-}
-
-/// ALTER INDEX … SET (…).
-pub(crate) fn set_index_options(relation: &Relation, written: &Written, work: &mut Work<'_>) -> Result<()> {
-    check_whole(relation, "SET")?;
-    let method = match relation {
-        Relation::Nominal(table, place) => table.nominal.indexes[*place].method.clone(),
-        Relation::Index(table, place) if table.indexes[*place].hash => "hash".to_owned(),
-        _ => "btree".to_owned(),
-    };
-    let set = index_options(&method, written)?;
-    change_options(relation, written, set, work);
-    Ok(())
-}
-
-/// ALTER INDEX … RESET (…): what is not there may be named.
-pub(crate) fn reset_index_options(relation: &Relation, written: &Written, work: &mut Work<'_>) -> Result<()> {
-    check_whole(relation, "RESET")?;
-    check_reset(written)?;
-    change_options(relation, written, Vec::new(), work);
-    Ok(())
-}
-
-fn check_whole(relation: &Relation, action: &str) -> Result<()> {
-    match relation {
-        Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _)
-            if table.is_partitioned() =>
-        {
-            let name = relation.name();
-            let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
-            Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message)
-                .with_detail("This operation is not supported for partitioned indexes."))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Takes the parameters that are `written` from an index, and gives it these.
-fn change_options(relation: &Relation, written: &Written, set: Vec<(String, String)>, work: &mut Work<'_>) {
-    let of: Oid = match relation {
-        Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _) => table.oid,
-        _ => return,
-    };
-    mark(of, work, |table| {
-        let options = match relation {
-            Relation::Index(_, place) => table.indexes.get_mut(*place).map(|index| &mut index.options),
-            Relation::Nominal(_, place) => {
-                table.nominal.indexes.get_mut(*place).map(|index| &mut index.options)
-            }
-            _ => table.primary_key.as_mut().map(|key| &mut key.options),
-        };
-        if let Some(options) = options {
-            options.retain(|(name, _)| written.iter().all(|(changed, _)| changed != name));
-            options.extend(set);
-        }
-    });
 }
 
 /// SET and RESET of a table's storage parameters: those that are `written` go, and these come.

@@ -188,7 +188,8 @@ fn index_for(parent: &TableRef, index: &Index, child: &Table) -> Result<Index> {
     Ok(wanted)
 }
 
-/// Whether two indexes of a table are over the same (CompareIndexInfo).
+/// Whether two indexes of a table are over the same (CompareIndexInfo), and their entries asked to be in the
+/// same place: that is said of all partitions alike.
 fn same_index(own: &Index, wanted: &Index, table: &Table, work: &Work<'_>) -> bool {
     let same_text = |one: &str, other: &str| same_condition(one, other, table, work);
     let same_part = |(one, other): (&IndexExpression, &IndexExpression)| {
@@ -200,6 +201,7 @@ fn same_index(own: &Index, wanted: &Index, table: &Table, work: &Work<'_>) -> bo
         _ => false,
     };
     (own.unique, own.nulls_equal) == (wanted.unique, wanted.nulls_equal)
+        && own.placement() == wanted.placement()
         && own.columns == wanted.columns
         && own.include.len() == wanted.include.len()
         && own.expressions.len() == wanted.expressions.len()

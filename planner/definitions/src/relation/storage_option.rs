@@ -1,6 +1,8 @@
 //! Storage parameters (PostgreSQL's reloptions.c). They speak of pages and of vacuuming, which do not exist here:
-//! they are checked as PostgreSQL checks them and kept for those who ask.
+//! they are checked as PostgreSQL checks them and kept for those who ask. One of indexes is ours and followed:
+//! where their entries are to be ([`PLACEMENT`]).
 
+use archipel_sql::catalog::{PLACEMENT, PlacementOption};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::io::parse_bool;
 use rustc_hash::FxHashSet;
@@ -17,6 +19,7 @@ enum Takes {
     Bool,
     Integer(i32, i32),
     Buffering,
+    Placement,
 }
 
 /// The parameters of an access method's indexes.
@@ -27,6 +30,7 @@ fn parameter(method: &str, name: &str) -> Option<Takes> {
         ("gin", "gin_pending_list_limit") => Takes::Integer(64, i32::MAX),
         ("brin", "pages_per_range") => Takes::Integer(1, 131_072),
         ("gist", "buffering") => Takes::Buffering,
+        ("btree" | "hash", PLACEMENT) => Takes::Placement,
         _ => return None,
     })
 }
@@ -84,7 +88,7 @@ pub(crate) fn index_options(method: &str, written: &Written) -> Result<Vec<(Stri
     }
     let mut options: Vec<(String, String)> = Vec::with_capacity(written.len());
     for (name, value) in written {
-        let value = value.clone().unwrap_or_else(|| "true".to_owned());
+        let mut value = value.clone().unwrap_or_else(|| "true".to_owned());
         match parameter(method, name) {
             None => return Err(invalid(format!("unrecognized parameter \"{name}\""))),
             Some(_) if options.iter().any(|(known, _)| known == name) => return Err(said_twice(name)),
@@ -97,10 +101,34 @@ pub(crate) fn index_options(method: &str, written: &Written) -> Result<Vec<(Stri
                     .with_detail("Valid values are \"on\", \"off\", and \"auto\"."));
             }
             Some(Takes::Bool | Takes::Buffering) => {}
+            Some(Takes::Placement) => value = placement(&value)?.word().to_owned(),
         }
         options.push((name.clone(), value));
     }
     Ok(options)
+}
+
+/// What a placement's word means, in whichever case.
+fn placement(value: &str) -> Result<PlacementOption> {
+    let word = value.to_ascii_lowercase();
+    if word == "local" {
+        return Err(SqlError::unsupported("placement \"local\"").with_hint(
+            "Entries are placed with their rows by placement = prefixed, or by themselves by global.",
+        ));
+    }
+    PlacementOption::of_word(&word).ok_or_else(|| {
+        invalid(format!("invalid value for enum option \"{PLACEMENT}\": {value}"))
+            .with_detail("Valid values are \"prefixed\" and \"global\".")
+    })
+}
+
+/// The parameters of a primary key, as they are kept. Its entries are the rows.
+pub(crate) fn primary_key_options(written: &Written) -> Result<Vec<(String, String)>> {
+    match written.iter().any(|(name, _)| name == PLACEMENT) {
+        true => Err(invalid("a primary key has no placement of its own")
+            .with_hint("Its entries are the rows, which are placed by create_distributed_table().")),
+        false => index_options("btree", written),
+    }
 }
 
 /// The parameters that are a table's own, as they are kept.

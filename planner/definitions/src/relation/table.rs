@@ -15,6 +15,7 @@ use archipel_sql::types::{Oid, Type};
 
 use super::collation::check_collatable;
 use super::constraint::Deferred;
+use super::index_placement::check_constraints;
 use super::inheritance::Heritage;
 use super::sequence::SequenceRequest;
 use super::storage_option::{check_no_options, check_said_once, check_table_options, kept_options};
@@ -96,7 +97,7 @@ pub(crate) fn create_table(create: &CreateTable, work: &mut Work<'_>) -> Result<
     if table.is_partitioned() {
         table.indexes.iter_mut().for_each(|index| index.tree = 0);
     }
-    distribution::choose_default(&mut table, work)?;
+    distribution::choose_default(&mut table, work).and_then(|()| check_constraints(&table, 0))?;
     distribution::place_indexes(&mut table, work);
     let table = work.put_table(table);
     copies.add_comments(&table, work);

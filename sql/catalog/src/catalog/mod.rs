@@ -74,7 +74,7 @@ pub use partition::{
     PartitionBound, PartitionKey, PartitionKeyPart, PartitionStrategy, RangeDatum, RangeEnd, compare_ends,
 };
 pub use relation::Relation;
-pub use relation::index::{Index, IndexColumn, IndexExpression};
+pub use relation::index::{EntryPlacement, Index, IndexColumn, IndexExpression, PLACEMENT, PlacementOption};
 pub use relation::nominal::{Nominal, NominalIndex, ReplicaIdentity};
 pub use relation::policy_definition::{Policy, RowSecurity};
 pub use relation::sequence::Sequence;
@@ -334,6 +334,35 @@ impl Table {
     pub fn stored_place(&self, index: Oid, place: u16) -> Option<u16> {
         let at = self.index_expressions().position(|(of, part)| of.oid == index && part.place == place)?;
         Some(self.plain_width() + at as u16)
+    }
+
+    /// Where the entries of one of its indexes belong: in the partitions of their rows if the key begins
+    /// with the distribution column, by itself or because it was asked to (`placement = prefixed`), and
+    /// always beside the rows of a reference table.
+    ///
+    /// Partitions are bounded by plain keys of the distribution column, so it has to stand in the entries
+    /// as it does in the rows' keys: ascending, without NULLs, and as what it is (the first part of a
+    /// partial unique index is kept otherwise). An index that tells rows apart does so within a partition
+    /// only, so it has to name the column itself.
+    pub fn entry_placement(&self, index: &Index) -> EntryPlacement {
+        let column = match self.distribution {
+            Distribution::Reference => return EntryPlacement::WithRows,
+            Distribution::Column { column, .. } => column,
+            Distribution::HiddenId { .. } | Distribution::None => return EntryPlacement::Apart,
+        };
+        let asked = index.placement();
+        if asked == Some(PlacementOption::Global) || !self.columns[usize::from(column)].not_null {
+            return EntryPlacement::Apart;
+        }
+        let begins = index.columns.first().is_some_and(|first| first.column == column && !first.descending);
+        if begins && index.expression(0).is_none() {
+            return EntryPlacement::WithRows;
+        }
+        let keeps_apart = index.unique && !index.has_column(column);
+        match asked == Some(PlacementOption::Prefixed) && !keeps_apart {
+            true => EntryPlacement::LedBy(column),
+            false => EntryPlacement::Apart,
+        }
     }
 
     /// The group of the table's partitions; `None` for reference tables and system views.

@@ -29,6 +29,61 @@ impl Index {
     pub fn constraint_oid(&self) -> Option<Oid> {
         self.constraint.then_some(Oid(self.oid.0 + 1))
     }
+
+    /// Where its entries were asked to be; `None` if nobody has said.
+    pub fn placement(&self) -> Option<PlacementOption> {
+        let (_, word) = self.options.iter().find(|(name, _)| name == PLACEMENT)?;
+        PlacementOption::of_word(word)
+    }
+
+    /// Whether a column is a part of its key as it is.
+    pub fn has_column(&self, column: u16) -> bool {
+        self.columns.iter().any(|part| part.column == column)
+    }
+}
+
+/// The storage parameter that says where the entries of an index are to be.
+pub const PLACEMENT: &str = "placement";
+
+/// What `WITH (placement = …)` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacementOption {
+    /// In the partitions of their rows: the distribution column leads the key, whether the definition
+    /// names it first, later or not at all.
+    Prefixed,
+    /// In partitions of their own.
+    Global,
+}
+
+impl PlacementOption {
+    /// What a word means, as it is kept: in lower case.
+    pub fn of_word(word: &str) -> Option<PlacementOption> {
+        match word {
+            "prefixed" => Some(PlacementOption::Prefixed),
+            "global" => Some(PlacementOption::Global),
+            _ => None,
+        }
+    }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PlacementOption::Prefixed => "prefixed",
+            PlacementOption::Global => "global",
+        }
+    }
+}
+
+/// Where the entries of an index are, by its definition and that of its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryPlacement {
+    /// In the partitions of their rows, under the index's own key.
+    WithRows,
+    /// In the partitions of their rows, under this column and then the rest of the index's key: the
+    /// distribution column, which the definition does not begin with.
+    LedBy(u16),
+    /// In partitions of their own.
+    Apart,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +121,8 @@ pub struct Index {
     /// all are. They order values as keys are ordered: this is for whoever reads the definition.
     #[serde(default)]
     pub classes: Vec<Option<String>>,
-    /// Storage parameters, as written. They speak of pages, which do not exist here.
+    /// Storage parameters, as written. Most speak of pages, which do not exist here; [`PLACEMENT`] is
+    /// followed.
     #[serde(default)]
     pub options: Vec<(String, String)>,
 }
