@@ -330,3 +330,70 @@ fn the_usual_databases_are_there_and_are_their_own() {
         assert_eq!(answer.trim(), is_there, "{name}");
     }
 }
+
+/// Indexes that lie where they were asked to; PostgreSQL knows no such parameter.
+const PLACED: &str = r#"
+CREATE TABLE orders (tenant integer, id integer, status text, code text, PRIMARY KEY (tenant, id),
+    CONSTRAINT a_code UNIQUE (code, tenant) WITH (placement = prefixed));
+CREATE INDEX by_status ON orders (status) WITH (placement = prefixed);
+CREATE INDEX by_tenant ON orders (tenant, status) WITH (placement = global);
+CREATE UNIQUE INDEX "Open" ON orders (code, tenant) WITH (fillfactor = 80, placement = prefixed) WHERE status = 'open';
+CREATE TABLE parted (tenant integer, at integer, n integer, PRIMARY KEY (tenant, at)) PARTITION BY RANGE (at);
+CREATE TABLE early PARTITION OF parted FOR VALUES FROM (0) TO (10);
+CREATE INDEX parted_n ON parted (n) WITH (placement = prefixed);
+CREATE TABLE late PARTITION OF parted FOR VALUES FROM (10) TO (20);
+INSERT INTO orders SELECT t, n, CASE WHEN n % 2 = 0 THEN 'open' END, 'c' || n FROM generate_series(1, 9) t, generate_series(1, 40) n;
+INSERT INTO parted SELECT t, at, at % 3 FROM generate_series(1, 9) t, generate_series(0, 19) at;
+"#;
+
+/// What was said of indexes, where their entries are, and what is found through them.
+fn placed(url: &str) -> String {
+    let places = "SELECT tablename, indexname, said, placement, distribution_column FROM archipel.indexes ORDER BY 1, 2";
+    let found = "SELECT count(*), min(id) FROM orders WHERE tenant = 3 AND status = 'open' AND code = 'c8'";
+    let parted = "SELECT count(*) FROM parted WHERE tenant = 3 AND n = 2";
+    tool("psql", &["-X", "-q", "-A", "-t", "-d", url, "-c", places, "-c", found, "-c", parted])
+}
+
+#[test]
+fn indexes_come_back_where_they_were_asked_to_be() {
+    let mut server = Server::start(&[]);
+    let directory = tempfile::tempdir().expect("a temporary directory can be made");
+    let (script, plain) = (directory.path().join("schema.sql"), directory.path().join("plain"));
+    let archive = directory.path().join("archive");
+    std::fs::write(&script, PLACED).expect("a file can be written");
+    load(&server.url(), &script);
+    let expected = [
+        "early|early_n_idx|prefixed|prefixed|tenant",
+        "late|late_n_idx|prefixed|prefixed|tenant",
+        "orders|Open|prefixed|prefixed|tenant",
+        "orders|a_code|prefixed|prefixed|tenant",
+        "orders|by_status|prefixed|prefixed|tenant",
+        "orders|by_tenant|global|global|",
+        "parted|parted_n|prefixed||",
+        "1|8",
+        "6",
+        "",
+    ]
+    .join("\n");
+    assert_eq!(placed(&server.url()), expected);
+    tool("pg_dump", &["-d", &server.url(), "-f", text(&plain)]);
+    tool("pg_dump", &["-Fc", "-d", &server.url(), "-f", text(&archive)]);
+    let pictured = picture(&server.url(), &[]);
+    let here = Server::start(&[]);
+    load(&here.url(), &plain);
+    assert_eq!(placed(&here.url()), expected, "from a plain dump");
+    assert_same("placed, plain", &pictured, &picture(&here.url(), &[]));
+    let here = Server::start(&[]);
+    tool("pg_restore", &["-e", "-j", "2", "-d", &here.url(), text(&archive)]);
+    assert_eq!(placed(&here.url()), expected, "from an archive");
+    assert_same("placed, archived", &pictured, &picture(&here.url(), &[]));
+    // A start finds them where they were, from the log alone, and what ALTER INDEX made of them.
+    run(&server.url(), "ALTER INDEX by_status SET (placement = global)");
+    run(&server.url(), "ALTER INDEX by_tenant RESET (placement)");
+    server.kill();
+    server.restart();
+    let changed = expected
+        .replace("by_status|prefixed|prefixed|tenant", "by_status|global|global|")
+        .replace("by_tenant|global|global|", "by_tenant||prefixed|tenant");
+    assert_eq!(placed(&server.url()), changed, "after a crash");
+}

@@ -4,6 +4,7 @@
 //! - [`activity`] `pg_stat_activity`, and who waits for whom
 //! - [`flow_graphs`] `archipel.flow_graphs`
 //! - [`durability`] `archipel.log` and `archipel.checkpoints`
+//! - [`indexes`] `archipel.indexes`
 //! - [`islands`] `archipel.islands` and `archipel.executors`
 //! - [`monitor`] `archipel.monitor_decisions`, `sync_points` and `actions`
 //! - [`locks`] `pg_locks`
@@ -28,6 +29,7 @@ mod durability;
 mod facts;
 mod flow_graphs;
 mod groups;
+mod indexes;
 mod islands;
 mod locks;
 mod monitor;

@@ -6,7 +6,7 @@
 //! have each other's bytes, an upper bound. Reference tables lie in no partition.
 
 use archipel_engine::id::TreeId;
-use archipel_sql::catalog::{Index, Relation, Table};
+use archipel_sql::catalog::{EntryPlacement, Index, Relation, Table};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 
@@ -32,12 +32,16 @@ fn entry_bytes(table: &Table, index: &Index) -> i64 {
     let width = |column: &u16| {
         table.columns.get(usize::from(*column)).map_or(OTHER_KEY_BYTES, |column| type_bytes(column.ty))
     };
+    let led_by = match table.entry_placement(index) {
+        EntryPlacement::LedBy(column) if !index.has_column(column) => width(&column),
+        _ => 0,
+    };
     let own = index.columns.iter().map(|part| &part.column).chain(&index.include).map(width);
     let key = match &table.primary_key {
         Some(key) => key.columns.iter().map(width).sum(),
         None => OTHER_KEY_BYTES,
     };
-    ENTRY_OVERHEAD_BYTES + own.sum::<i64>() + key
+    ENTRY_OVERHEAD_BYTES + led_by + own.sum::<i64>() + key
 }
 
 fn shares(host: &Host, table: &Table) -> Shares {

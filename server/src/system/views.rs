@@ -75,6 +75,7 @@ static VIEWS: &[View] = &[
     View { schema: "pg_catalog", name: "pg_hba_file_rules", columns: authentication::HBA_FILE_RULES, rows: authentication::hba_file_rules },
     View { schema: "pg_catalog", name: "pg_ident_file_mappings", columns: authentication::IDENT_FILE_MAPPINGS, rows: authentication::ident_file_mappings },
     View { schema: "pg_catalog", name: "pg_stat_database_conflicts", columns: &[("datid", Type::OID), ("datname", Type::NAME), ("confl_tablespace", Type::INT8), ("confl_lock", Type::INT8), ("confl_snapshot", Type::INT8), ("confl_bufferpin", Type::INT8), ("confl_deadlock", Type::INT8)], rows: super::activity::conflicts },
+    View { schema: "archipel", name: "indexes", columns: super::indexes::COLUMNS, rows: super::indexes::rows },
 ];
 
 /// The views as catalog tables.

@@ -1,5 +1,7 @@
 //! EXPLAIN's lines for a scan.
 
+use archipel_engine::TableMeta;
+use archipel_engine::schema::IndexPlacement;
 use archipel_sql::catalog::{ROW_PLACE, Table};
 
 use crate::bound::Alias;
@@ -86,6 +88,7 @@ impl Compiler<'_> {
         let keys = self.scan_conditions(&keys, on.layout);
         let filters = self.scan_conditions(&filters, on.layout);
         let output = self.shown(on.layout);
+        let verbose = self.plan.describing.as_ref().is_some_and(|describing| describing.verbose);
         let Some((_, node)) = self.plan.lines.get_mut(line) else { return };
         node.output = output;
         node.scan = Some(ScanFacts {
@@ -102,5 +105,19 @@ impl Compiler<'_> {
         if !filters.is_empty() {
             node.properties.push(("Filter", typed_all(&filters).into()));
         }
+        if let Some(placement) = placement(&path.tree, on.meta).filter(|_| verbose) {
+            node.properties.push(("Placement", placement.into()));
+        }
+    }
+}
+
+/// Where the entries of the index that is walked lie: in the partitions of their rows, which the distribution
+/// column leads, or in those of the index. There is nothing to tell of a reference table's.
+fn placement(tree: &Tree, meta: &TableMeta) -> Option<&'static str> {
+    let Tree::Index(index) = tree else { return None };
+    match index.placement {
+        _ if meta.is_reference() => None,
+        IndexPlacement::Local => Some("prefixed"),
+        IndexPlacement::Global { .. } => Some("global"),
     }
 }

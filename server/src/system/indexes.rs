@@ -1,0 +1,53 @@
+//! `archipel.indexes`: where the entries of indexes were asked to be (`placement`), and where they are.
+
+use archipel_sql::catalog::{Distribution, EntryPlacement, Index, Table, TableKind};
+use archipel_sql::datum::Datum;
+use archipel_sql::types::Type;
+
+use super::cells::{optional, text};
+use crate::session::host::Host;
+
+/// `said` is NULL where nobody has said anything, and `placement` where there are no entries: of a
+/// partitioned table those of its partitions have them. `distribution_column` leads the entries of what is
+/// prefixed, `group_id` is the group whose partitions hold them; 0 is that of reference tables.
+pub(super) const COLUMNS: &[(&str, Type)] = &[
+    ("schemaname", Type::NAME),
+    ("tablename", Type::NAME),
+    ("indexname", Type::NAME),
+    ("said", Type::TEXT),
+    ("placement", Type::TEXT),
+    ("distribution_column", Type::NAME),
+    ("group_id", Type::INT4),
+];
+
+/// All indexes of users' tables but those of primary keys, whose entries are the rows.
+pub(super) fn rows(host: &Host) -> Vec<Vec<Datum>> {
+    let tables = host.catalog.catalog.tables();
+    let of_users = tables.filter(|table| table.kind == TableKind::Table && table.schema != "pg_catalog");
+    let rows_of =
+        |table: &Table| -> Vec<Vec<Datum>> { table.indexes.iter().map(|index| row(table, index)).collect() };
+    of_users.flat_map(|table| rows_of(table)).collect()
+}
+
+fn row(table: &Table, index: &Index) -> Vec<Datum> {
+    let column = match table.distribution {
+        Distribution::Column { column, .. } => table.columns.get(usize::from(column)),
+        _ => None,
+    };
+    let beside = table.entry_placement(index) != EntryPlacement::Apart;
+    let (placement, column, group) = match (&table.distribution, beside) {
+        (Distribution::None, _) => (None, None, None),
+        (Distribution::Reference, _) => (Some("reference"), None, Some(0)),
+        (_, true) => (Some("prefixed"), column, table.group()),
+        (_, false) => (Some("global"), None, index.global_group),
+    };
+    vec![
+        text(&table.schema),
+        text(&table.name),
+        text(&index.name),
+        optional(index.placement().map(|said| said.word())),
+        optional(placement),
+        optional(column.map(|column| &column.name)),
+        group.map_or(Datum::Null, |group| Datum::Int4(i32::try_from(group).unwrap_or(i32::MAX))),
+    ]
+}
