@@ -25,6 +25,8 @@
 
 #[cfg(test)]
 mod catalog_tests;
+#[cfg(test)]
+mod placement_tests;
 pub(crate) mod plan;
 pub(crate) mod run;
 #[cfg(test)]

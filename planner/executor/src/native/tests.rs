@@ -25,7 +25,7 @@ use crate::native::run::statement::CompiledStatement;
 use archipel_definitions as ddl;
 
 /// A session without settings.
-struct Host;
+pub(super) struct Host;
 impl SessionHost for Host {
     // There are no roles: whoever tests may do everything.
     fn require(&self, _needed: &[Requirement]) -> Result<(), SqlError> {
