@@ -487,7 +487,7 @@ fn rows_of_a_table_made_on_the_way_are_settled_early() {
         }),
     )
     .expect("made");
-    transaction.own(&[ITEMS]);
+    transaction.own([ITEMS]);
     let insert = |id: i32, price: i64| {
         move |txn: &mut archipel_engine::Txn<'_>| {
             let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
@@ -497,7 +497,12 @@ fn rows_of_a_table_made_on_the_way_are_settled_early() {
     };
     assert_eq!(within(&engine, &transaction, insert(1, 10)), Ok(Inserted::Ok));
     within(&engine, &transaction, |txn| set_balance(txn, 1, 7)).map(drop).expect("set");
-    let settled = engine.submit(SettleEarly::new(&transaction, vec![ITEMS]), SubmitOptions::default()).wait();
+    let settled = engine
+        .submit(
+            SettleEarly::new(&transaction, Arc::new([ITEMS].into_iter().collect())),
+            SubmitOptions::default(),
+        )
+        .wait();
     settled.outcome.result.expect("settled");
     assert_eq!(settled.program.settled, 1);
     let index = IndexDef {

@@ -62,7 +62,11 @@ impl TakeImages {
     /// For tables and their indexes; `None` if the transaction has done too much to them.
     pub fn new(transaction: &Interactive, trees: Vec<TreeId>) -> Option<Self> {
         let state = transaction.state.clone();
-        (state.notes_in(&trees) <= CHANGES_MAX).then_some(Self { state, trees, images: None })
+        (state.notes_in(|tree| trees.contains(&tree)) <= CHANGES_MAX).then_some(Self {
+            state,
+            trees,
+            images: None,
+        })
     }
 
     /// How it is run: what takes long leaves the executors to others.
@@ -73,7 +77,7 @@ impl TakeImages {
 
 impl Program for TakeImages {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        for (place, key) in self.state.keys_in(&self.trees) {
+        for (place, key) in self.state.keys_in(|tree| self.trees.contains(&tree)) {
             claims.add_point(place.group, &key);
         }
     }
@@ -83,7 +87,7 @@ impl Program for TakeImages {
         if !self.state.is_active() {
             return Err(Stop::TransactionEnded);
         }
-        let keys = self.state.keys_in(&self.trees);
+        let keys = self.state.keys_in(|tree| self.trees.contains(&tree));
         self.images = txn.copy_images(&self.state, keys)?;
         Ok(())
     }

@@ -32,6 +32,9 @@ const ENDING: u8 = 1;
 /// Over, with no lock left.
 const ENDED: u8 = 2;
 
+/// Trees that a transaction made, if there are any: shared with its statements, for there may be thousands.
+pub(super) type OwnTrees = Option<Arc<FxHashSet<TreeId>>>;
+
 /// What the engine keeps of an interactive transaction.
 pub(crate) struct InteractiveState {
     pub id: TxnId,
@@ -54,7 +57,7 @@ pub(crate) struct InteractiveState {
     /// Whose transaction it is.
     pub client: Arc<Client>,
     /// Trees it made, which nobody else knows before its commit.
-    own_trees: Mutex<SmallVec<[TreeId; 4]>>,
+    own_trees: Mutex<OwnTrees>,
     /// What it read in pages under the locks of somebody else, as it was at first.
     locked_tables: OnceLock<Vec<Arc<TableMeta>>>,
     /// What somebody else has written, over which it reads in pages.
@@ -83,7 +86,7 @@ impl InteractiveState {
             reads: Mutex::new(ReadSet::default()),
             objects: Notes::default(),
             client,
-            own_trees: Mutex::new(SmallVec::new()),
+            own_trees: Mutex::new(None),
             locked_tables: OnceLock::new(),
             images: OnceLock::new(),
         })
@@ -140,7 +143,7 @@ impl InteractiveState {
         self.snapshot.lock().clone()
     }
 
-    pub fn own_trees(&self) -> SmallVec<[TreeId; 4]> {
+    pub fn own_trees(&self) -> OwnTrees {
         self.own_trees.lock().clone()
     }
 
@@ -156,16 +159,16 @@ impl InteractiveState {
     }
 
     /// How many changes of rows and row locks it has made in some trees.
-    pub fn notes_in(&self, trees: &[TreeId]) -> usize {
-        self.notes.lock().iter().filter(|note| trees.contains(&note.place.id)).count()
+    pub fn notes_in(&self, is_meant: impl Fn(TreeId) -> bool) -> usize {
+        self.notes.lock().iter().filter(|note| is_meant(note.place.id)).count()
     }
 
-    /// What it did to some trees, by key.
-    pub fn keys_in(&self, trees: &[TreeId]) -> Vec<(Place, Box<[u8]>)> {
+    /// What it did to some trees, by tree and key.
+    pub fn keys_in(&self, is_meant: impl Fn(TreeId) -> bool) -> Vec<(Place, Box<[u8]>)> {
         let notes = self.notes.lock();
         let mut keys: Vec<(Place, Box<[u8]>)> = notes
             .iter()
-            .filter(|note| trees.contains(&note.place.id))
+            .filter(|note| is_meant(note.place.id))
             .map(|note| (note.place, note.key.clone()))
             .collect();
         keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
@@ -173,10 +176,11 @@ impl InteractiveState {
         keys
     }
 
-    /// What it did to these trees is settled: there is nothing to undo or to commit any more.
+    /// What it did to these trees, which are in their order, is settled: there is nothing to undo or to commit
+    /// any more.
     fn forget_notes_of(&self, trees: &[TreeId]) {
         self.notes.lock().retain(|note| {
-            let settled = trees.contains(&note.place.id);
+            let settled = trees.binary_search(&note.place.id).is_ok();
             if settled {
                 self.weight.subtract(note.weight);
             }
@@ -393,12 +397,11 @@ impl Interactive {
     }
 
     /// Says that it made these trees: its own reads and writes of them need no snapshot.
-    pub fn own(&self, trees: &[TreeId]) {
-        let mut own = self.state.own_trees.lock();
-        for tree in trees {
-            if !own.contains(tree) {
-                own.push(*tree);
-            }
+    pub fn own(&self, trees: impl IntoIterator<Item = TreeId>) {
+        let mut trees = trees.into_iter().peekable();
+        if trees.peek().is_some() {
+            // A statement that runs meanwhile has those of before.
+            Arc::make_mut(self.state.own_trees.lock().get_or_insert_default()).extend(trees);
         }
     }
 

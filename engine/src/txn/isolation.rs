@@ -143,7 +143,7 @@ impl Txn<'_> {
 
     /// Whether a tree was made by this very transaction, so that nobody else knows it.
     pub(super) fn is_own(&self, place: Place) -> bool {
-        self.own_trees.contains(&place.id)
+        self.own_trees.as_ref().is_some_and(|own| own.contains(&place.id))
     }
 
     /// From now on reads see what is committed now, whatever the transaction's snapshot:

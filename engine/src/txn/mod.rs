@@ -268,7 +268,7 @@ pub struct Txn<'w> {
     /// What becomes of a row that is being taken out.
     leaving: Departure,
     /// Trees that this transaction made, and nobody else knows.
-    own_trees: smallvec::SmallVec<[TreeId; 4]>,
+    own_trees: interactive::OwnTrees,
     /// What was read, if the transaction must answer for it at its commit.
     reads: Option<ReadSet>,
     /// Reference tables as of the snapshot.
@@ -339,10 +339,10 @@ impl<'w> Txn<'w> {
     ) -> Self {
         debug_assert!(worker.scratch.undo.is_empty() && worker.scratch.arena.is_empty());
         let (mut snapshot, mut reads) = (None, None);
-        let mut own_trees = smallvec::SmallVec::new();
+        let mut own_trees = None;
         if let Some(interactive) = &interactive {
             snapshot = interactive.snapshot_epoch();
-            own_trees = snapshot.map(|_| interactive.own_trees()).unwrap_or_default();
+            own_trees = snapshot.and_then(|_| interactive.own_trees());
             reads = interactive.tracks_reads().then(ReadSet::default);
         }
         #[cfg(test)]

@@ -6,7 +6,11 @@
 //! program settles it, and the transaction goes on. If the transaction is rolled back, its
 //! tables are dropped as a whole.
 
-use super::{Place, Txn};
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+
+use super::{InteractiveState, Place, Txn};
 use crate::executor::Finish;
 use crate::id::TreeId;
 use crate::partition::{ClaimSet, RoutingTable};
@@ -15,22 +19,22 @@ use crate::txn::Interactive;
 
 /// Puts the images of some trees in place, and drops their locks.
 pub struct SettleEarly {
-    state: std::sync::Arc<super::InteractiveState>,
-    trees: Vec<TreeId>,
+    state: Arc<InteractiveState>,
+    trees: Arc<FxHashSet<TreeId>>,
     /// How many keys there were.
     pub settled: usize,
 }
 
 impl SettleEarly {
     /// For trees that the transaction made itself, indexes included.
-    pub fn new(transaction: &Interactive, trees: Vec<TreeId>) -> Self {
+    pub fn new(transaction: &Interactive, trees: Arc<FxHashSet<TreeId>>) -> Self {
         Self { state: transaction.state.clone(), trees, settled: 0 }
     }
 }
 
 impl Program for SettleEarly {
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        for (place, key) in self.state.keys_in(&self.trees) {
+        for (place, key) in self.state.keys_in(|tree| self.trees.contains(&tree)) {
             claims.add_point(place.group, &key);
         }
     }
@@ -39,18 +43,17 @@ impl Program for SettleEarly {
         if !self.state.is_active() {
             return Err(Stop::TransactionEnded);
         }
-        let keys = self.state.keys_in(&self.trees);
+        let keys = self.state.keys_in(|tree| self.trees.contains(&tree));
         self.settled = keys.len();
-        txn.settle_early(&self.state, keys, self.trees.clone())
+        txn.settle_early(&self.state, keys)
     }
 }
 
 impl Txn<'_> {
     fn settle_early(
         &mut self,
-        state: &std::sync::Arc<super::InteractiveState>,
+        state: &Arc<InteractiveState>,
         keys: Vec<(Place, Box<[u8]>)>,
-        trees: Vec<TreeId>,
     ) -> Result<(), Stop> {
         self.finishing = Some(state.id);
         for (place, key) in &keys {
@@ -58,7 +61,10 @@ impl Txn<'_> {
             self.root(partition, *place)?;
         }
         self.settle_images(state.id, &keys)?;
-        self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, only: Some(trees) });
+        // They stand in the order of their trees.
+        let mut settled: Vec<TreeId> = keys.iter().map(|(place, _)| place.id).collect();
+        settled.dedup();
+        self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, only: Some(settled) });
         Ok(())
     }
 }

@@ -50,7 +50,7 @@ impl Session {
     async fn begin_staging(&mut self) {
         if let Some(staged) = self.transaction.staged_mut() {
             let current = self.database.catalog.current();
-            if staged.steps.is_empty() && staged.base_version != current.version {
+            if staged.steps().is_empty() && staged.base_version != current.version {
                 staged.base = current.catalog.clone();
                 staged.base_version = current.version;
                 staged.state = current;
@@ -60,15 +60,7 @@ impl Session {
         }
         let open = self.database.open_blocks.enter().await;
         let current = self.database.catalog.current();
-        self.transaction.set_staged(Staged {
-            base: current.catalog.clone(),
-            base_version: current.version,
-            seen: current.version,
-            state: current,
-            steps: Vec::new(),
-            doors: Vec::new(),
-            _open: open,
-        });
+        self.transaction.set_staged(Staged::on(current, open));
     }
 
     /// Takes the locks of a definition for the rest of the block; what it is about may be another
@@ -107,7 +99,7 @@ impl Session {
         let after = catalog.apply(&plan.changes);
         let Some(staged) = self.transaction.staged() else { return Ok(tag) };
         let (private, added_before) = (staged.private(&plan.operations), staged.added_labels());
-        let waits = staged.steps.iter().any(|step| !step.changing.is_empty())
+        let waits = staged.steps().iter().any(|step| !step.changing.is_empty())
             || copied.tables.is_empty()
                 && private.contains(&false)
                 && !tables_of(plan.operations.iter(), &catalog, &self.server.engine).is_empty();
@@ -141,12 +133,14 @@ impl Session {
         }
         let database = self.database.clone();
         self.host = None;
-        if let Some(staged) = self.transaction.staged_mut() {
-            staged.steps.push(step);
-            staged.state = database.catalog.private(after, staged.added_labels());
+        // A transaction that begins later begins with all of them.
+        if let Some(open) = self.transaction.interactive() {
+            open.own(trees_of_made(&step.made));
         }
-        if let (Some(open), Some(staged)) = (self.transaction.interactive(), self.transaction.staged()) {
-            open.own(&staged.own_trees());
+        if let Some(staged) = self.transaction.staged_mut() {
+            let mut labels = staged.added_labels();
+            labels.extend(&step.added_labels);
+            staged.add(step, database.catalog.private(after, labels));
         }
         Ok(tag)
     }
@@ -206,7 +200,7 @@ impl Session {
     /// Runs operations on what the block made, with the block's rows of it in place.
     async fn make_early(&mut self, mut run: DefinitionRun) -> Result<()> {
         let changes_something = changes_something(run.ddl());
-        let trees = self.transaction.staged().map(Staged::own_trees).unwrap_or_default();
+        let trees = self.transaction.staged().map(|staged| staged.own_trees().clone()).unwrap_or_default();
         // What is yet to be written is looked at when it is computed.
         let (foreseen, validations): (Vec<_>, Vec<_>) =
             std::mem::take(&mut run.validations).into_iter().partition(|of| !of.written.is_empty());
@@ -249,7 +243,7 @@ impl Session {
             let operations: Vec<DdlOp> = made.iter().filter_map(drop).collect();
             self.run_definitions(copies, None).await?;
             if let Some(open) = &open {
-                open.own(&trees_of_made(&made));
+                open.own(trees_of_made(&made));
             }
             let ran = match self.foresee_definitions(run, open.as_ref()).await {
                 Ok(run) => self.run_definitions(run, None).await,
@@ -276,7 +270,7 @@ impl Session {
     /// ROLLBACK TO: takes back all definitions after the first `count`.
     pub(in crate::session) async fn take_back_definitions(&mut self, count: usize) -> Result<()> {
         let Some(staged) = self.transaction.staged() else { return Ok(()) };
-        if staged.steps.len() <= count {
+        if staged.len() <= count {
             return Ok(());
         }
         let operations = staged.drops(count);
@@ -287,9 +281,9 @@ impl Session {
         let database = self.database.clone();
         self.host = None;
         if let Some(staged) = self.transaction.staged_mut() {
-            staged.steps.truncate(count);
+            staged.keep(count);
             let changes: Vec<CatalogChange> =
-                staged.steps.iter().flat_map(|step| step.run.changes.iter().cloned()).collect();
+                staged.steps().iter().flat_map(|step| step.run.changes.iter().cloned()).collect();
             staged.state = database.catalog.private(staged.base.apply(&changes), staged.added_labels());
         }
         Ok(())
@@ -339,17 +333,17 @@ impl Session {
         let database = self.database.clone();
         // Nobody comes in before it is known by its new name.
         let _doors = std::mem::take(&mut staged.doors);
-        let operations = staged.steps.iter().flat_map(|step| {
+        let operations = staged.steps().iter().flat_map(|step| {
             let weaker = step.weaker;
             step.run.ddl().map(move |operation| (operation, weaker))
         });
         let wanted = self.locks_of(operations, None);
         let _locks = self.lock_for_definitions(wanted).await?;
-        let scope = Scope::of_changes(staged.steps.iter().flat_map(|step| &step.run.changes));
+        let scope = Scope::of_changes(staged.steps().iter().flat_map(|step| &step.run.changes));
         let _latches = self.latch_definitions(scope).await?;
         if scope == Scope::All {
             // Nobody was kept from giving them something since they were looked for.
-            let changes = staged.steps.iter().flat_map(|step| &step.run.changes);
+            let changes = staged.steps().iter().flat_map(|step| &step.run.changes);
             archipel_planner::ddl::require_unused_roles(changes, &staged.base, &self.other_catalogs())?;
         }
         let current = database.catalog.current();
@@ -402,7 +396,7 @@ impl Session {
     /// Refuses rows of tables whose new definition waits for COMMIT.
     pub(in crate::session) fn require_settled(&self, plan: &RowPlan) -> Result<()> {
         let Some(staged) = self.transaction.staged() else { return Ok(()) };
-        for (tree, name) in staged.steps.iter().flat_map(|step| &step.changing) {
+        for (tree, name) in staged.steps().iter().flat_map(|step| &step.changing) {
             let (tables, accesses) = match &plan.code {
                 Code::Native(compiled) => (&compiled.tables[..], &compiled.accesses[..]),
                 Code::Call(call) => (&[][..], call.program.accesses()),
@@ -410,9 +404,8 @@ impl Session {
             };
             // Another table may have the name by now, made in the same transaction.
             let renewed = || {
-                let own = staged.own_trees();
                 let mut tables = staged.state.catalog.tables();
-                tables.any(|table| table.name == *name && own.contains(&TreeId(table.tree)))
+                tables.any(|table| table.name == *name && staged.own_trees().contains(&TreeId(table.tree)))
             };
             let touched = tables.iter().any(|(table, _)| table == tree)
                 || accesses.iter().any(|access| access.table == *name) && !renewed();
@@ -426,7 +419,7 @@ impl Session {
     /// As [`Session::require_settled`], for a table.
     pub(in crate::session) fn require_settled_table(&self, table: &Table) -> Result<()> {
         let Some(staged) = self.transaction.staged() else { return Ok(()) };
-        let mut changing = staged.steps.iter().flat_map(|step| &step.changing);
+        let mut changing = staged.steps().iter().flat_map(|step| &step.changing);
         match changing.find(|(tree, _)| tree.0 == table.tree) {
             Some((_, name)) => Err(rows_after_definition(name)),
             None => Ok(()),

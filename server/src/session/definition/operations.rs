@@ -1,15 +1,50 @@
 //! What the operations of a block's definitions make in the engine, and what of it they change.
 
+use std::sync::Arc;
+
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::schema::TableDef;
 use archipel_engine::{ColumnSource, DdlOp, Engine};
 use archipel_sql::catalog::Catalog;
+use rustc_hash::FxHashSet;
 
 /// What an operation has made in the engine.
 pub(super) enum Made {
     Table { id: TreeId, indexes: Vec<TreeId> },
     Index(TreeId),
     Sequence(SequenceId),
+}
+
+/// What several definitions have made in the engine, to be looked up.
+#[derive(Default)]
+pub(super) struct MadeObjects {
+    /// Tables, with their indexes; shared with runs that look at them.
+    pub trees: Arc<FxHashSet<TreeId>>,
+    sequences: FxHashSet<SequenceId>,
+}
+
+impl MadeObjects {
+    /// Adds what one more has made.
+    pub fn add(&mut self, made: &[Made]) {
+        if made.is_empty() {
+            return;
+        }
+        Arc::make_mut(&mut self.trees).extend(trees_of_made(made));
+        self.sequences.extend(made.iter().filter_map(|made| match made {
+            Made::Sequence(id) => Some(*id),
+            Made::Table { .. } | Made::Index(_) => None,
+        }));
+    }
+
+    /// Whether one of them has made this table or index.
+    pub fn has_tree(&self, tree: TreeId) -> bool {
+        self.trees.contains(&tree)
+    }
+
+    /// Whether one of them has made this sequence.
+    pub fn has_sequence(&self, sequence: SequenceId) -> bool {
+        self.sequences.contains(&sequence)
+    }
 }
 
 /// The tables among what was made, with their indexes.
@@ -51,14 +86,14 @@ pub(super) fn made_by<'o>(operations: impl Iterator<Item = &'o DdlOp>) -> (Vec<M
 /// Whether operations change what was there before them, in a way that dropping what they made
 /// does not take back.
 pub(super) fn changes_something<'o>(mut operations: impl Iterator<Item = &'o DdlOp>) -> bool {
-    let (mut made, mut sequences): (Vec<TreeId>, Vec<SequenceId>) = Default::default();
+    let (mut made, mut sequences): (FxHashSet<TreeId>, FxHashSet<SequenceId>) = Default::default();
     operations.any(|operation| match operation {
         DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
-            made.push(def.id);
+            made.insert(def.id);
             false
         }
         DdlOp::CreateSequence(def) => {
-            sequences.push(def.id);
+            sequences.insert(def.id);
             false
         }
         DdlOp::AlterSequence { def, .. } => !sequences.contains(&def.id),
@@ -87,7 +122,7 @@ pub(super) fn keeps_rows(operation: &DdlOp, engine: &Engine) -> bool {
 }
 
 /// Whether an operation changes one of these tables and leaves it there.
-pub(super) fn changes_one_of(operation: &DdlOp, tables: &[TreeId]) -> bool {
+pub(super) fn changes_one_of(operation: &DdlOp, tables: &FxHashSet<TreeId>) -> bool {
     match operation {
         DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => tables.contains(table),
         DdlOp::AlterTable { def, .. } => tables.contains(&def.id),

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use archipel_engine::id::{SequenceId, TreeId};
+use archipel_engine::id::TreeId;
 use archipel_engine::{DdlOp, ObjectMode};
 use archipel_sql::catalog::{Catalog, CatalogChange};
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
+use rustc_hash::FxHashSet;
 
-use super::operations::{Made, changes_one_of, trees_of_made};
+use super::operations::{Made, MadeObjects, changes_one_of, trees_of_made};
 use super::rebase::rebased;
 use crate::catalog::CatalogState;
 use crate::database::Database;
@@ -25,7 +26,10 @@ pub(in crate::session) struct Staged {
     pub(super) seen: u64,
     /// With the definitions so far.
     pub(super) state: Arc<CatalogState>,
-    pub(super) steps: Vec<Step>,
+    /// The definitions, in their order; [`Staged::add`] and [`Staged::keep`] alone change how many they are.
+    steps: Vec<Step>,
+    /// What all of them have made: every definition asks for it.
+    made: MadeObjects,
     /// The doors of the databases that it gives other names, shut until it ends.
     pub(super) doors: Vec<Shut>,
     /// The server defines nothing of its own accord before it ends.
@@ -51,6 +55,39 @@ pub(super) struct Step {
 }
 
 impl Staged {
+    /// Without a definition yet, on a catalog and its state.
+    pub(super) fn on(state: Arc<CatalogState>, open: OpenBlock) -> Staged {
+        Staged {
+            base: state.catalog.clone(),
+            base_version: state.version,
+            seen: state.version,
+            state,
+            steps: Vec::new(),
+            made: MadeObjects::default(),
+            doors: Vec::new(),
+            _open: open,
+        }
+    }
+
+    /// The definitions, in their order.
+    pub(super) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Adds a definition, and says what the catalog is with it.
+    pub(super) fn add(&mut self, step: Step, state: Arc<CatalogState>) {
+        self.made.add(&step.made);
+        self.steps.push(step);
+        self.state = state;
+    }
+
+    /// Takes back all definitions but the first `count`.
+    pub(super) fn keep(&mut self, count: usize) {
+        self.steps.truncate(count);
+        self.made = MadeObjects::default();
+        self.steps.iter().for_each(|step| self.made.add(&step.made));
+    }
+
     /// How many definitions there are, for savepoints.
     pub fn len(&self) -> usize {
         self.steps.len()
@@ -66,8 +103,8 @@ impl Staged {
     }
 
     /// The tables made in the block, with their indexes.
-    pub fn own_trees(&self) -> Vec<TreeId> {
-        trees_of_made(self.steps.iter().flat_map(|step| &step.made))
+    pub fn own_trees(&self) -> &Arc<FxHashSet<TreeId>> {
+        &self.made.trees
     }
 
     /// Whether one of the definitions after the first `count` has made this table.
@@ -78,30 +115,23 @@ impl Staged {
 
     /// For each operation, whether it is about what the block made, or makes.
     pub(super) fn private(&self, operations: &[DdlOp]) -> Vec<bool> {
-        let mut trees = self.own_trees();
-        let mut sequences: Vec<SequenceId> = self
-            .steps
-            .iter()
-            .flat_map(|step| &step.made)
-            .filter_map(|made| match made {
-                Made::Sequence(id) => Some(*id),
-                _ => None,
-            })
-            .collect();
+        let mut made = MadeObjects::default();
         let is_private = |operation: &DdlOp| match operation {
             DdlOp::CreateTable(def) | DdlOp::CopyTable { def, .. } => {
-                trees.push(def.id);
+                made.add(&[Made::Table { id: def.id, indexes: Vec::new() }]);
                 true
             }
             DdlOp::CreateSequence(def) => {
-                sequences.push(def.id);
+                made.add(&[Made::Sequence(def.id)]);
                 true
             }
-            DdlOp::DropTable(id) | DdlOp::Truncate(id) => trees.contains(id),
-            DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => trees.contains(table),
-            DdlOp::AlterTable { def, .. } => trees.contains(&def.id),
+            DdlOp::DropTable(table)
+            | DdlOp::Truncate(table)
+            | DdlOp::CreateIndex { table, .. }
+            | DdlOp::DropIndex { table, .. } => self.made.has_tree(*table) || made.has_tree(*table),
+            DdlOp::AlterTable { def, .. } => self.made.has_tree(def.id) || made.has_tree(def.id),
             DdlOp::CatchUp { .. } => false,
-            DdlOp::AlterSequence { def, .. } => sequences.contains(&def.id),
+            DdlOp::AlterSequence { def, .. } => self.made.has_sequence(def.id) || made.has_sequence(def.id),
             // It may come back with a savepoint.
             DdlOp::DropSequence(_) => false,
         };
@@ -110,7 +140,8 @@ impl Staged {
 
     /// What takes back the tables and sequences of the steps after the first `count`.
     pub(super) fn drops(&self, count: usize) -> Vec<DdlOp> {
-        let dropped: Vec<TreeId> = self.steps.iter().flat_map(|step| step.dropped.iter().copied()).collect();
+        let dropped: FxHashSet<TreeId> =
+            self.steps.iter().flat_map(|step| step.dropped.iter().copied()).collect();
         let made = self.steps.iter().skip(count).flat_map(|step| &step.made).rev();
         made.filter_map(|made| match made {
             Made::Table { id, .. } => (!dropped.contains(id)).then_some(DdlOp::DropTable(*id)),
@@ -148,7 +179,8 @@ impl Staged {
     pub(super) fn into_run(self) -> DefinitionRun {
         let database = self.state.catalog.database_oid();
         let mut run = DefinitionRun::of_changes(database, Vec::new());
-        let copied: Vec<TreeId> = self.steps.iter().flat_map(|step| step.copied.iter().copied()).collect();
+        let copied: FxHashSet<TreeId> =
+            self.steps.iter().flat_map(|step| step.copied.iter().copied()).collect();
         for step in self.steps {
             run.validations.extend(step.run.validations);
             // The copy of a table has had what was to happen to the original.

@@ -63,7 +63,7 @@ impl Session {
         let read_only = self.is_read_only() && self.transaction.savepoints.is_empty();
         let begun = self.server.engine.begin_for(&self.entry().engine, self.isolation(), read_only);
         if let Some(staged) = &self.transaction.staged {
-            begun.own(&staged.own_trees());
+            begun.own(staged.own_trees().iter().copied());
         }
         begun
     }
