@@ -12,7 +12,7 @@
 //!
 //! Sessions and transactions that neither listen nor notify never come here.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::Waker;
@@ -103,7 +103,26 @@ struct State {
     /// The number of the first of `turns`.
     first: u64,
     turns: VecDeque<Turn>,
-    channels: FxHashMap<Arc<str>, Vec<Arc<Mailbox>>>,
+    channels: FxHashMap<Arc<str>, Mailboxes>,
+}
+
+/// Mailboxes by where they are, which tells one from another.
+type Mailboxes = FxHashMap<usize, Arc<Mailbox>>;
+
+fn place(mailbox: &Arc<Mailbox>) -> usize {
+    Arc::as_ptr(mailbox).addr()
+}
+
+impl State {
+    /// Nobody takes out of a mailbox what is said on a channel.
+    fn forget(&mut self, channel: &str, mailbox: &Arc<Mailbox>) {
+        if let Some(listeners) = self.channels.get_mut(channel) {
+            listeners.remove(&place(mailbox));
+            if listeners.is_empty() {
+                self.channels.remove(channel);
+            }
+        }
+    }
 }
 
 /// Who listens to what, and what is said. See the module's head.
@@ -133,7 +152,7 @@ impl Hub {
     }
 
     fn over(&self, number: u64, deliveries: Vec<Delivery>) {
-        let mut woken: Vec<Arc<Mailbox>> = Vec::new();
+        let mut woken = Mailboxes::default();
         let mut state = self.state.lock();
         let at = (number - state.first) as usize;
         if let Some(turn) = state.turns.get_mut(at) {
@@ -146,16 +165,14 @@ impl Hub {
             for delivery in deliveries {
                 let Some(listeners) = state.channels.get(&delivery.channel) else { continue };
                 let delivery = Arc::new(delivery);
-                for mailbox in listeners {
+                for (place, mailbox) in listeners {
                     mailbox.put(delivery.clone());
-                    if !woken.iter().any(|known| Arc::ptr_eq(known, mailbox)) {
-                        woken.push(mailbox.clone());
-                    }
+                    woken.entry(*place).or_insert_with(|| mailbox.clone());
                 }
             }
         }
         drop(state);
-        woken.iter().for_each(|mailbox| mailbox.session.wake());
+        woken.values().for_each(|mailbox| mailbox.session.wake());
     }
 }
 
@@ -198,39 +215,78 @@ impl Drop for Ticket {
 pub struct Listener {
     hub: Arc<Hub>,
     pub mailbox: Arc<Mailbox>,
+    /// What it listens to, for whoever asks.
+    channels: Arc<Mutex<Channels>>,
+}
+
+/// Channels, in the order in which somebody began to listen to them.
+#[derive(Default)]
+pub struct Channels {
+    numbers: FxHashMap<Arc<str>, u64>,
+    in_order: BTreeMap<u64, Arc<str>>,
+    next: u64,
+}
+
+impl Channels {
+    /// Adds one; whether it was not there.
+    fn add(&mut self, channel: &Arc<str>) -> bool {
+        if self.numbers.contains_key(channel) {
+            return false;
+        }
+        self.numbers.insert(channel.clone(), self.next);
+        self.in_order.insert(self.next, channel.clone());
+        self.next += 1;
+        true
+    }
+
+    /// Takes one out; whether it was there.
+    fn remove(&mut self, channel: &str) -> bool {
+        let number = self.numbers.remove(channel);
+        number.is_some_and(|number| self.in_order.remove(&number).is_some())
+    }
+
+    /// Whether this is one of them.
+    pub fn contains(&self, channel: &str) -> bool {
+        self.numbers.contains_key(channel)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// All of them, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.in_order.values()
+    }
 }
 
 impl Listener {
-    pub fn new(hub: Arc<Hub>) -> Listener {
-        Listener { hub, mailbox: Arc::default() }
+    /// One that listens to nothing yet; what it listens to it says in `channels`.
+    pub fn new(hub: Arc<Hub>, channels: Arc<Mutex<Channels>>) -> Listener {
+        Listener { hub, mailbox: Arc::default(), channels }
     }
 
     pub fn listen(&self, channel: &Arc<str>) {
-        let mut state = self.hub.state.lock();
-        let listeners = state.channels.entry(channel.clone()).or_default();
-        if !listeners.iter().any(|known| Arc::ptr_eq(known, &self.mailbox)) {
-            listeners.push(self.mailbox.clone());
+        if self.channels.lock().add(channel) {
+            let mut state = self.hub.state.lock();
+            let listeners = state.channels.entry(channel.clone()).or_default();
+            listeners.insert(place(&self.mailbox), self.mailbox.clone());
         }
     }
 
     pub fn unlisten(&self, channel: &str) {
-        let mut state = self.hub.state.lock();
-        if let Some(listeners) = state.channels.get_mut(channel) {
-            listeners.retain(|known| !Arc::ptr_eq(known, &self.mailbox));
-            if listeners.is_empty() {
-                state.channels.remove(channel);
-            }
+        if self.channels.lock().remove(channel) {
+            self.hub.state.lock().forget(channel, &self.mailbox);
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        let channels = std::mem::take(&mut *self.channels.lock());
         let mut state = self.hub.state.lock();
-        state.channels.retain(|_, listeners| {
-            listeners.retain(|known| !Arc::ptr_eq(known, &self.mailbox));
-            !listeners.is_empty()
-        });
+        channels.iter().for_each(|channel| state.forget(channel, &self.mailbox));
     }
 }
 
@@ -250,9 +306,31 @@ mod tests {
     }
 
     fn listening(hub: &Arc<Hub>) -> Listener {
-        let listener = Listener::new(hub.clone());
+        let listener = Listener::new(hub.clone(), Arc::default());
         listener.listen(&"c".into());
         listener
+    }
+
+    #[test]
+    fn channels_are_told_in_the_order_they_came_and_left_when_their_listener_goes() {
+        let hub = Arc::<Hub>::default();
+        let channels = Arc::<Mutex<Channels>>::default();
+        let listener = Listener::new(hub.clone(), channels.clone());
+        let told = || channels.lock().iter().map(|name| name.to_string()).collect::<Vec<String>>().join(" ");
+        for name in ["b", "a", "b", "c"] {
+            listener.listen(&name.into());
+        }
+        assert_eq!(told(), "b a c");
+        listener.unlisten("a");
+        listener.unlisten("d");
+        listener.listen(&"a".into());
+        assert_eq!(told(), "b c a");
+        let other = listening(&hub);
+        drop(listener);
+        assert!(channels.lock().is_empty());
+        assert_eq!(hub.state.lock().channels.len(), 1, "the other one's");
+        drop(other);
+        assert!(hub.state.lock().channels.is_empty());
     }
 
     #[test]

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::random::Numbers;
+use crate::notifications::Channels;
 use crate::transaction_ids::OwnTransaction;
 
 /// What functions keep for a session from one statement to the next.
@@ -23,7 +24,7 @@ pub struct Memory {
     /// The id of the transaction under way, and its snapshot.
     pub transaction: OwnTransaction,
     /// What the session listens to, in the order it began to.
-    pub listening: Mutex<Vec<Arc<str>>>,
+    pub listening: Arc<Mutex<Channels>>,
     /// The statements that it has prepared under names, for `pg_prepared_statements`.
     pub prepared: Mutex<BTreeMap<String, PreparedByName>>,
     /// What literals of routines were read as, by their numbers: as long as PostgreSQL keeps plans.

@@ -94,24 +94,20 @@ impl Session {
     }
 
     fn change_listening(&mut self, change: Change) {
-        let mut listening = self.memory.listening.lock();
+        let (hub, channels) = (&self.database.notifications, &self.memory.listening);
         match change {
             Change::Listen(channel) => {
-                if !listening.contains(&channel) {
-                    let new = || Listener::new(self.database.notifications.clone());
-                    self.listener.get_or_insert_with(new).listen(&channel);
-                    listening.push(channel);
-                }
+                let new = || Listener::new(hub.clone(), channels.clone());
+                self.listener.get_or_insert_with(new).listen(&channel);
             }
             Change::Unlisten(channel) => {
-                listening.retain(|known| *known != channel);
                 if let Some(listener) = &self.listener {
                     listener.unlisten(&channel);
                 }
             }
-            Change::UnlistenAll => listening.clear(),
+            Change::UnlistenAll => self.listener = None,
         }
-        if listening.is_empty() {
+        if channels.lock().is_empty() {
             self.listener = None;
         }
     }
