@@ -7,6 +7,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
+use rustc_hash::FxHashSet;
 
 use crate::data_type::composite;
 use crate::drop::cascade;
@@ -160,7 +161,7 @@ fn release_users(table: &Table, place: u16, cascade: bool, work: &mut Work<'_>) 
         return Err(still_depended_on(&format!("column {column} of table {}", table.name), &named, work));
     }
     cascade::cascade_notice(&named, work);
-    cascade::drop_foreign_keys(&pointing, &[], work);
+    cascade::drop_foreign_keys(&pointing, &FxHashSet::default(), work);
     for dependent in &generated {
         if let Dependent::Generated(of, column) = dependent
             && let Some(table) = work.catalog.table_by_oid(of.oid)

@@ -14,6 +14,7 @@ use archipel_sql::catalog::{
     Object, PartitionKeyPart, Persistence, Relation, Sequence, Table, TableKind, TableRef,
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
+use rustc_hash::FxHashSet;
 
 use super::alter_inheritance::Reach;
 use super::column_name::renamed_column;
@@ -512,7 +513,7 @@ fn drop_constraint(
             return Err(error);
         }
         cascade::cascade_notice(&dependents, work);
-        cascade::drop_foreign_keys(&dependents, &[], work);
+        cascade::drop_foreign_keys(&dependents, &FxHashSet::default(), work);
         let oid = table.oid;
         table = work.catalog.table_by_oid(oid).map_or(table, |table| (*table).clone());
     }

@@ -213,6 +213,11 @@ pub(super) fn holds_domain(catalog: &Catalog, ty: Oid, wanted: &dyn Fn(Oid) -> b
 /// 0A000 while a column holds values of a composite type, in whatever depth.
 pub(crate) fn check_not_stored(row: Oid, name: &str, what: &str, uses: &str, work: &Work<'_>) -> Result<()> {
     let array = array_of(row);
+    let said: Vec<Oid> = array.into_iter().chain([row]).collect();
+    if !work.catalog.is_said(&said) {
+        // Neither a column nor a field is of it.
+        return Ok(());
+    }
     for table in work.catalog.tables().filter(|table| table.kind == TableKind::Table) {
         for column in &table.columns {
             if holds(&work.catalog, column.ty.oid, &|oid| oid == row || Some(oid) == array) {
@@ -306,12 +311,14 @@ fn way_to(catalog: &Catalog, ty: Oid, row: Oid, place: usize) -> Option<FieldWay
     (!ways.is_empty()).then_some(FieldWay::Fields(ways))
 }
 
-/// The attributes of other composite types that are of a type.
-pub(super) fn attributes_of_type(uses: &dyn Fn(Oid) -> bool, itself: Oid, work: &Work<'_>) -> Vec<Dependent> {
-    let others = work.catalog.user_types().filter(|ty| ty.oid != itself);
+/// The attributes of other composite types that are of some types.
+pub(super) fn attributes_of_type(types: &[Oid], itself: Oid, work: &Work<'_>) -> Vec<Dependent> {
+    let others = work.catalog.types_saying(types).filter(|ty| ty.oid != itself);
     let places = others.flat_map(|ty| {
         let columns = ty.attributes.iter().flatten().enumerate();
-        columns.filter(|(_, column)| uses(column.declared().oid)).map(move |(place, _)| (ty, place))
+        columns
+            .filter(|(_, column)| types.contains(&column.declared().oid))
+            .map(move |(place, _)| (ty, place))
     });
     places.map(|(ty, place)| Dependent::Attribute(ty.clone(), place as u16)).collect()
 }

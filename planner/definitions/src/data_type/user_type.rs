@@ -348,13 +348,14 @@ fn drop_types(statement: &Drop, work: &mut Work<'_>) -> Result<()> {
 /// Drops a type; with CASCADE the columns and routines that use it go along.
 fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<()> {
     stack::check()?;
-    let uses = |oid: Oid| oid == known.oid || oid == known.array_type();
-    let (mut dependents, columns) = columns_of(&uses, work);
-    let routines = routines_of(&uses, work);
+    let oids = [known.oid, known.array_type()];
+    let uses = |oid: Oid| oids.contains(&oid);
+    let (mut dependents, columns) = columns_of(&oids, work);
+    let routines = routines_of(&oids, work);
     dependents.extend(routines.iter().cloned().map(Dependent::Routine));
-    let domains = domains_over(&uses, work);
+    let domains = domains_over(&oids, work);
     dependents.extend(domains.iter().cloned().map(Dependent::Domain));
-    let attributes = composite::attributes_of_type(&uses, known.oid, work);
+    let attributes = composite::attributes_of_type(&oids, known.oid, work);
     dependents.extend(attributes.iter().cloned());
     // Definitions over the columns go with those.
     let mut definitions = dependency::users(ObjectKind::Type, known.oid, work);
@@ -379,7 +380,7 @@ fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<
     work.drop_users(&definitions)?;
     work.drop_users(&attributes)?;
     work.drop_users(&classes)?;
-    let views = views_of(&uses, work);
+    let views = views_of(&oids, work);
     relation::drop_tables(&views, true, work)?;
     for routine in routines {
         routine_drop::drop_one(&routine, work)?;
@@ -403,12 +404,12 @@ fn drop_type(known: &UserTypeRef, cascade: bool, work: &mut Work<'_>) -> Result<
     Ok(())
 }
 
-/// The columns of a type, and the views that have some.
-fn columns_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> (Vec<Dependent>, Vec<(Oid, String)>) {
+/// The columns of some types, and the views that have some.
+fn columns_of(types: &[Oid], work: &Work<'_>) -> (Vec<Dependent>, Vec<(Oid, String)>) {
     let (mut dependents, mut columns) = (Vec::new(), Vec::new());
-    for table in work.catalog.tables().filter(|table| table.kind != TableKind::System) {
+    for table in work.catalog.tables_saying(types).filter(|table| table.kind != TableKind::System) {
         for (place, column) in table.columns.iter().enumerate() {
-            if !uses(column.declared().oid) {
+            if !types.contains(&column.declared().oid) {
                 continue;
             }
             if table.kind == TableKind::View {
@@ -422,26 +423,29 @@ fn columns_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> (Vec<Dependent>, V
     (dependents, columns)
 }
 
-/// The routines that take, answer or keep values of a type.
-fn routines_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<RoutineRef> {
+/// The routines that take, answer or keep values of some types.
+fn routines_of(types: &[Oid], work: &Work<'_>) -> Vec<RoutineRef> {
+    let uses = |oid: Oid| types.contains(&oid);
     let is_over = |routine: &&RoutineRef| {
         uses(routine.declared_result().oid)
             || routine.args.iter().any(|arg| uses(arg.declared().oid))
             || routine.aggregate.iter().flat_map(|aggregate| aggregate.states()).any(|ty| uses(ty.oid))
     };
-    work.catalog.routines_all().filter(is_over).cloned().collect()
+    work.catalog.routines_saying(types).filter(is_over).cloned().collect()
 }
 
-/// The domains over a type.
-fn domains_over(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<UserTypeRef> {
+/// The domains over some types.
+fn domains_over(types: &[Oid], work: &Work<'_>) -> Vec<UserTypeRef> {
+    let uses = |oid: Oid| types.contains(&oid);
     let based = |domain: &Domain| uses(domain.base.oid) || domain.parent.is_some_and(uses);
-    work.catalog.user_types().filter(|ty| ty.domain.as_ref().is_some_and(based)).cloned().collect()
+    work.catalog.types_saying(types).filter(|ty| ty.domain.as_ref().is_some_and(based)).cloned().collect()
 }
 
-/// The views that have columns of a type.
-fn views_of(uses: &dyn Fn(Oid) -> bool, work: &Work<'_>) -> Vec<TableRef> {
-    let views = work.catalog.tables().filter(|table| table.kind == TableKind::View);
-    views.filter(|view| view.columns.iter().any(|column| uses(column.declared().oid))).cloned().collect()
+/// The views that have columns of some types.
+fn views_of(types: &[Oid], work: &Work<'_>) -> Vec<TableRef> {
+    let views = work.catalog.tables_saying(types).filter(|table| table.kind == TableKind::View);
+    let has = |view: &&TableRef| view.columns.iter().any(|column| types.contains(&column.declared().oid));
+    views.filter(has).cloned().collect()
 }
 
 /// The error for a type that is used: what uses it, then what calls the routines among that.

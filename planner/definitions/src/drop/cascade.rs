@@ -4,11 +4,12 @@ use archipel_sql::catalog::Table;
 use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::error::SqlError;
 use archipel_sql::types::Oid;
+use rustc_hash::FxHashSet;
 
 use crate::work::{Work, change};
 
 /// Drops the foreign keys among `dependents`, except those of tables that go anyway.
-pub(crate) fn drop_foreign_keys(dependents: &[Dependent], dropped: &[Oid], work: &mut Work<'_>) {
+pub(crate) fn drop_foreign_keys(dependents: &[Dependent], dropped: &FxHashSet<Oid>, work: &mut Work<'_>) {
     for dependent in dependents {
         let Dependent::ForeignKey(table, place) = dependent else {
             continue;

@@ -17,11 +17,13 @@ use crate::work::Work;
 
 /// What is what it is by a routine, a type or a sequence.
 pub(crate) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependent> {
+    let mut said = vec![oid];
     let ids = match kind {
         ObjectKind::Routine => vec![routine_mark(oid)],
         // Its labels stand where it does not.
         ObjectKind::Type => {
             let labels = work.catalog.user_type_by_oid(oid).map(|ty| ty.labels.clone()).unwrap_or_default();
+            said.extend(labels.iter().map(|label| label.oid));
             let labels = labels.iter().map(|label| stored_literal(label.oid));
             labels.chain([type_mark(oid)]).collect()
         }
@@ -31,11 +33,11 @@ pub(crate) fn users(kind: ObjectKind, oid: Oid, work: &Work<'_>) -> Vec<Dependen
     let mut users = match kind {
         ObjectKind::Sequence => {
             let says = |text: &str| sequences_named(text, &work.catalog).contains(&oid);
-            changed_by(CatalogChange::Drop(kind, oid), Names::Alone(&says), work)
+            changed_by(CatalogChange::Drop(kind, oid), Names::Alone(&says), &said, work)
         }
         _ => {
             let says = |text: &str| ids.iter().any(|id| text.contains(id));
-            changed_by(CatalogChange::Drop(kind, oid), Names::AndMeaning(&says), work)
+            changed_by(CatalogChange::Drop(kind, oid), Names::AndMeaning(&says), &said, work)
         }
     };
     if kind == ObjectKind::Routine {
@@ -57,9 +59,8 @@ fn bodies_calling(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
         routine.oid != function
             && routines_named(body, &work.catalog).iter().any(|called| called.oid == function)
     };
-    let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(calls).cloned().collect();
-    found.sort_by_key(|routine| routine.oid);
-    found.into_iter().map(Dependent::Routine).collect()
+    let saying = work.catalog.routines_saying(&[function]);
+    saying.filter(calls).cloned().map(Dependent::Routine).collect()
 }
 
 /// The aggregates that are made of a function.
@@ -68,20 +69,19 @@ fn aggregates_of(function: Oid, work: &Work<'_>) -> Vec<Dependent> {
         let mut functions = routine.aggregate.iter().flat_map(|aggregate| aggregate.functions());
         functions.any(|oid| oid == function)
     };
-    let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(made_of).cloned().collect();
-    found.sort_by_key(|routine| routine.oid);
-    found.into_iter().map(Dependent::Routine).collect()
+    let saying = work.catalog.routines_saying(&[function]);
+    saying.filter(made_of).cloned().map(Dependent::Routine).collect()
 }
 
-/// What would not be bound any more, or be bound to something else.
-fn changed_by(change: CatalogChange, names: Names<'_>, work: &Work<'_>) -> Vec<Dependent> {
+/// What would not be bound any more, or be bound to something else, among what says these numbers.
+fn changed_by(change: CatalogChange, names: Names<'_>, said: &[Oid], work: &Work<'_>) -> Vec<Dependent> {
     let dropped = match &change {
         CatalogChange::Drop(kind, oid) => Some((*kind, *oid)),
         CatalogChange::Put(_) => None,
     };
     let after = work.catalog.apply(&[change]);
     let mut found: Vec<Dependent> = Vec::new();
-    for text in stored_expression::all(&work.catalog) {
+    for text in stored_expression::saying(said, &work.catalog) {
         let itself = match &text.owner {
             Dependent::Routine(routine) => dropped == Some((ObjectKind::Routine, routine.oid)),
             Dependent::Domain(ty) | Dependent::DomainCheck(ty, _) => {
@@ -100,10 +100,10 @@ fn changed_by(change: CatalogChange, names: Names<'_>, work: &Work<'_>) -> Vec<D
             found.push(text.owner);
         }
     }
-    for view in view_query::changed_by(&after, names, work) {
+    for view in view_query::changed_by(&after, names, said, work) {
         found.push(Dependent::View(view));
     }
-    found.extend(view_query::policies_changed_by(&after, names, work));
+    found.extend(view_query::policies_changed_by(&after, names, said, work));
     found
 }
 

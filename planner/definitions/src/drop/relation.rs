@@ -1,5 +1,7 @@
 //! DROP TABLE, SEQUENCE, SCHEMA (and INDEX by name), and TRUNCATE.
 
+use std::mem::{Discriminant, discriminant};
+
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
 use archipel_sql::ast::{Drop, ObjectWord, QualifiedName, Truncate};
@@ -11,6 +13,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::stack;
 use archipel_sql::types::Oid;
+use rustc_hash::FxHashSet;
 
 use super::cascade::{cascade_notice, drop_foreign_keys, notice_of_lines, taken_along};
 use super::dependency;
@@ -27,6 +30,7 @@ pub(crate) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
     }
     let mut tables: Vec<TableRef> = Vec::new();
     let mut sequences: Vec<SequenceRef> = Vec::new();
+    let mut named: FxHashSet<Oid> = FxHashSet::default();
     for name in &drop.names {
         let Some(relation) = find(name, drop, work)? else {
             continue;
@@ -39,7 +43,7 @@ pub(crate) fn drop_objects(drop: &Drop, work: &mut Work<'_>) -> Result<()> {
                 if table.kind != TableKind::View {
                     work.check_changeable(table)?;
                 }
-                if !tables.iter().any(|other| other.oid == table.oid) {
+                if named.insert(table.oid) {
                     tables.push(table.clone());
                 }
             }
@@ -104,9 +108,10 @@ fn wrong_kind(name: &QualifiedName, wanted: ObjectWord, found: &Relation) -> Sql
 /// Tables with their partitions, and with CASCADE those that inherit from them.
 fn with_heirs(tables: &[TableRef], cascade: bool, work: &Work<'_>) -> Vec<TableRef> {
     let mut found: Vec<TableRef> = Vec::with_capacity(tables.len());
+    let mut known: FxHashSet<Oid> = FxHashSet::default();
     let mut left: Vec<TableRef> = tables.iter().rev().cloned().collect();
     while let Some(next) = left.pop() {
-        if found.iter().any(|known| known.oid == next.oid) {
+        if !known.insert(next.oid) {
             continue;
         }
         let heirs = work.catalog.heirs(next.oid).into_iter().rev();
@@ -122,14 +127,19 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
     stack::check()?;
     let named = tables;
     let all = with_heirs(tables, cascade, work);
-    let dropped: Vec<Oid> = all.iter().map(|table| table.oid).collect();
+    let dropped: FxHashSet<Oid> = all.iter().map(|table| table.oid).collect();
+    let among_named: FxHashSet<Oid> = named.iter().map(|table| table.oid).collect();
     let parents: Vec<Oid> = named.iter().flat_map(|table| table.inherits.iter().copied()).collect();
     // What else goes, or would go, by itself.
-    let family: Vec<Oid> = with_heirs(tables, true, work).iter().map(|table| table.oid).collect();
+    let family: FxHashSet<Oid> = with_heirs(tables, true, work).iter().map(|table| table.oid).collect();
     let mut dependents: Vec<Dependent> = Vec::new();
+    let mut shared: FxHashSet<Shared> = FxHashSet::default();
     for table in &all {
-        let is_named = named.iter().any(|named| named.oid == table.oid);
-        let over = if is_named { work.catalog.keys_over_partition(table, &dropped) } else { Vec::new() };
+        let over = if among_named.contains(&table.oid) {
+            work.catalog.keys_over_partition(table, &dropped)
+        } else {
+            Vec::new()
+        };
         let others: Vec<Dependent> = over
             .into_iter()
             .chain(work.catalog.dependents_of_table(table))
@@ -144,16 +154,17 @@ pub(crate) fn drop_tables(tables: &[TableRef], cascade: bool, work: &mut Work<'_
                 )
             })
             .filter(|dependent| match dependent {
-                Dependent::Heir(heir) => !named.iter().any(|table| table.oid == heir.oid),
+                Dependent::Heir(heir) => !among_named.contains(&heir.oid),
                 _ => true,
             })
-            .filter(|dependent| !dependents.iter().any(|known| is_same(known, dependent)))
+            .filter(|dependent| shared_of(dependent).is_none_or(|known| !shared.contains(&known)))
             .chain(users_of_sequences(table, &family, work))
             .collect();
         let staying = work.staying(&others);
         if !staying.is_empty() && !cascade {
             return Err(still_needed(named, dependency_lines(table, &staying, &others, work)));
         }
+        shared.extend(others.iter().filter_map(shared_of));
         dependents.extend(others);
     }
     cascade_notice(&dependents, work);
@@ -194,7 +205,7 @@ fn still_needed(named: &[TableRef], detail: String) -> SqlError {
 }
 
 /// What calls the sequences that go with a table, elsewhere.
-fn users_of_sequences(table: &TableRef, dropped: &[Oid], work: &Work<'_>) -> Vec<Dependent> {
+fn users_of_sequences(table: &TableRef, dropped: &FxHashSet<Oid>, work: &Work<'_>) -> Vec<Dependent> {
     let owned = work.catalog.owned_sequences(table.oid);
     let goes = |user: &Dependent| match user {
         Dependent::Default(table, _) | Dependent::Generated(table, _) => dropped.contains(&table.oid),
@@ -222,18 +233,17 @@ fn word_of(table: &Table) -> &'static str {
     if table.kind == TableKind::View { "view" } else { "table" }
 }
 
-/// Whether two of what several tables may have in common are one.
-fn is_same(one: &Dependent, other: &Dependent) -> bool {
-    match (one, other) {
-        (Dependent::View(one), Dependent::View(other)) | (Dependent::Heir(one), Dependent::Heir(other)) => {
-            one.oid == other.oid
-        }
-        (Dependent::ForeignKey(one, place), Dependent::ForeignKey(other, other_place))
-        | (Dependent::Policy(one, place), Dependent::Policy(other, other_place)) => {
-            one.oid == other.oid && place == other_place
-        }
-        _ => false,
-    }
+/// What tells one of what several tables may have in common from others: its kind, the table that it is or is
+/// of, and its place there.
+type Shared = (Discriminant<Dependent>, Oid, usize);
+
+fn shared_of(dependent: &Dependent) -> Option<Shared> {
+    let (of, place) = match dependent {
+        Dependent::View(view) | Dependent::Heir(view) => (view.oid, 0),
+        Dependent::ForeignKey(table, place) | Dependent::Policy(table, place) => (table.oid, *place),
+        _ => return None,
+    };
+    Some((discriminant(dependent), of, place))
 }
 
 /// "… depends on …", a line for each of the dependents: a view over a view, which is among `all` of them, depends
@@ -284,7 +294,7 @@ fn dependency_lines(
     lines.join("\n")
 }
 
-fn drop_table(table: &TableRef, dropped: &[Oid], work: &mut Work<'_>) {
+fn drop_table(table: &TableRef, dropped: &FxHashSet<Oid>, work: &mut Work<'_>) {
     if table.kind == TableKind::View {
         // It may have gone with another one that was dropped.
         if work.catalog.table_by_oid(table.oid).is_some() {
@@ -378,6 +388,7 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                 _ => None,
             })
             .collect();
+        let of_schema: FxHashSet<Oid> = tables.iter().map(|table| table.oid).collect();
         let goes = |dependent: &Dependent| match dependent {
             Dependent::ForeignKey(other, _)
             | Dependent::Policy(other, _)
@@ -402,6 +413,7 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
         let qualifier = format!("{}.", quote_identifier(&schema.name));
         let mut of_tables = of_tables.into_iter();
         let mut lines: Vec<String> = Vec::new();
+        let mut told: FxHashSet<String> = FxHashSet::default();
         for dependent in &dependents {
             let line = dependent.describe(work);
             // A partition goes with what it is part of, without a word.
@@ -409,39 +421,19 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
                 Dependent::Table(table) => table.partition_of(),
                 _ => None,
             };
-            let goes = parent.is_some_and(|parent| tables.iter().any(|table| table.oid == parent));
+            let goes = parent.is_some_and(|parent| of_schema.contains(&parent));
             if !goes && !work.going.contains(&dependent.object().1) {
-                lines.push(if on_path { line.replacen(&qualifier, "", 1) } else { line });
+                let line = if on_path { line.replacen(&qualifier, "", 1) } else { line };
+                told.insert(line.clone());
+                lines.push(line);
             }
-            match dependent {
-                Dependent::Table(_) => {
-                    for line in of_tables.next().into_iter().flatten() {
-                        if !lines.contains(&line) {
-                            lines.push(line);
-                        }
-                    }
-                }
-                Dependent::Sequence(sequence) if work.catalog.sequence_by_oid(sequence.oid).is_some() => {
-                    drop_sequences(std::slice::from_ref(sequence), true, work)?;
-                }
-                Dependent::SchemaType(found) if work.catalog.user_type_by_oid(found.oid).is_some() => {
-                    work.drop_type(found, true)?;
-                }
-                Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
-                    trigger::check_callers(found, &[], true, work)?;
-                    routine_drop::drop_one(found, work)?;
-                }
-                Dependent::OperatorFamily(_) => {
-                    work.drop_users(std::slice::from_ref(dependent))?;
-                }
-                Dependent::OperatorClass(found)
-                    if work.catalog.operator_class_by_oid(found.oid).is_some() =>
-                {
-                    work.drop_users(std::slice::from_ref(dependent))?;
-                }
-                _ => {}
+            if matches!(dependent, Dependent::Table(_)) {
+                lines.extend(of_tables.next().into_iter().flatten().filter(|line| told.insert(line.clone())));
             }
-            lines.extend(taken_along(mark, work));
+            drop_member(dependent, work)?;
+            let along = taken_along(mark, work);
+            told.extend(along.iter().cloned());
+            lines.extend(along);
         }
         notice_of_lines(&lines, work);
         work.drop(ObjectKind::Schema, schema.oid);
@@ -449,15 +441,33 @@ pub(crate) fn drop_schema(name: &str, cascade: bool, work: &mut Work<'_>) -> Res
     Ok(())
 }
 
+/// Drops what else is in a schema than tables, where it has not gone along with them.
+fn drop_member(member: &Dependent, work: &mut Work<'_>) -> Result<()> {
+    match member {
+        Dependent::Sequence(sequence) if work.catalog.sequence_by_oid(sequence.oid).is_some() => {
+            drop_sequences(std::slice::from_ref(sequence), true, work)
+        }
+        Dependent::SchemaType(found) if work.catalog.user_type_by_oid(found.oid).is_some() => {
+            work.drop_type(found, true)
+        }
+        Dependent::SchemaRoutine(found) if work.catalog.routine_by_oid(found.oid).is_some() => {
+            trigger::check_callers(found, &[], true, work)?;
+            routine_drop::drop_one(found, work)
+        }
+        Dependent::OperatorFamily(_) => work.drop_users(std::slice::from_ref(member)),
+        Dependent::OperatorClass(found) if work.catalog.operator_class_by_oid(found.oid).is_some() => {
+            work.drop_users(std::slice::from_ref(member))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The tables that TRUNCATE of some tables empties: these, then what CASCADE reaches. Without it
 /// none of them may be referenced by a table that keeps its rows.
 pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) -> Result<Vec<TableRef>> {
     let mut tables: Vec<TableRef> = Vec::with_capacity(named.len());
-    for table in named {
-        if !tables.iter().any(|other| other.oid == table.oid) {
-            tables.push(table.clone());
-        }
-    }
+    let mut listed: FxHashSet<Oid> = FxHashSet::default();
+    tables.extend(named.iter().filter(|table| listed.insert(table.oid)).cloned());
     let mut next = 0;
     while next < tables.len() {
         let table = tables[next].clone();
@@ -466,9 +476,9 @@ pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) ->
         let mut referenced = vec![table.oid];
         referenced.extend(catalog.partition_ancestors(table.oid).iter().map(|above| above.oid));
         let pointing: Vec<TableRef> = catalog
-            .tables()
+            .tables_saying(&referenced)
             .filter(|other| other.foreign_keys.iter().any(|key| referenced.contains(&key.references)))
-            .filter(|other| !tables.iter().any(|listed| listed.oid == other.oid))
+            .filter(|other| !listed.contains(&other.oid))
             .cloned()
             .collect();
         if let (Some(other), false) = (pointing.first(), cascade) {
@@ -482,6 +492,7 @@ pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) ->
                 other.name
             )));
         }
+        listed.extend(pointing.iter().map(|table| table.oid));
         tables.extend(pointing);
     }
     Ok(tables)
@@ -490,6 +501,7 @@ pub fn truncated_tables(catalog: &Catalog, named: &[TableRef], cascade: bool) ->
 /// The tables that TRUNCATE names, each with its heirs but for ONLY.
 pub fn named_for_truncate(catalog: &Catalog, found: Vec<TableRef>, only: &[bool]) -> Result<Vec<TableRef>> {
     let mut named: Vec<TableRef> = Vec::with_capacity(found.len());
+    let mut known: FxHashSet<Oid> = FxHashSet::default();
     for (place, table) in found.into_iter().enumerate() {
         let alone = only.get(place).copied().unwrap_or(false);
         if alone && table.is_partitioned() {
@@ -501,7 +513,7 @@ pub fn named_for_truncate(catalog: &Catalog, found: Vec<TableRef>, only: &[bool]
         }
         let heirs = if alone { Vec::new() } else { catalog.descendants(table.oid) };
         for table in std::iter::once(table).chain(heirs) {
-            if !named.iter().any(|known| known.oid == table.oid) {
+            if known.insert(table.oid) {
                 named.push(table);
             }
         }

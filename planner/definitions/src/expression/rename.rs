@@ -75,6 +75,9 @@ impl FieldRenaming<'_> {
         let tables: BTreeMap<Oid, _> = tables.map(|table| (table.oid, table.clone())).collect();
         for (oid, old) in tables {
             let Some(table) = after.table_by_oid(oid) else { continue };
+            if !old.kept_texts().any(|text| self.may_say_of_row(text)) {
+                continue;
+            }
             let (mut was, mut now) = ((*old).clone(), (*table).clone());
             let mut changed = false;
             let texts = texts_of(&mut was, &old).into_iter().zip(texts_of(&mut now, &table));
@@ -204,7 +207,7 @@ impl FieldRenaming<'_> {
 
     /// As [`Self::may_say`], where no argument bears a name: what is before a field is in parentheses.
     fn may_say_of_row(&self, text: &str) -> bool {
-        self.may_say(text) && (!self.of_table || text.contains(")."))
+        (!self.of_table || text.contains(").")) && self.may_say(text)
     }
 
     /// Where a text says the old name as that of a field, or may.

@@ -12,6 +12,7 @@ use archipel_sql::catalog::{
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
 use archipel_sql::types::Type;
+use rustc_hash::FxHashSet;
 
 use super::check::rename_in_text;
 use super::literal;
@@ -122,7 +123,7 @@ pub(super) fn texts_of_routine(routine: &mut Routine) -> Vec<(&mut String, About
 fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
     // What it was before, what other names have made of that, and what it has from others, is settled.
     let parents = table.inherits.iter().filter_map(|parent| work.catalog.table_by_oid(*parent));
-    let known: Vec<(String, Option<Type>)> = work
+    let known: FxHashSet<(String, Option<Type>)> = work
         .env
         .catalog
         .table_by_oid(table.oid)
@@ -142,7 +143,7 @@ fn settled_table(table: &TableRef, work: &Work<'_>) -> Result<Option<Table>> {
     let mut changed = false;
     for ((text, about, clause), target) in texts_of(&mut after, table).into_iter().zip(targets(table)) {
         // What a literal is depends on the column that it is for.
-        if !known.iter().any(|(known, of)| known == text && *of == target) {
+        if !known.contains(&(text.clone(), target)) {
             changed |= settle_names(text, (&about, clause, target), work.search_path(), work)?;
             changed |= literal::settle(text, (&about, clause), target, work)?;
         }
@@ -270,18 +271,14 @@ impl Kept {
     }
 }
 
-/// All texts that the catalog keeps, but for the queries of views: of tables, domains, routines.
-pub(crate) fn all(catalog: &Catalog) -> Vec<Kept> {
+/// All texts that the catalog keeps of objects that say one of these numbers, but for the queries of views: of
+/// tables, domains, routines.
+pub(crate) fn saying(oids: &[Oid], catalog: &Catalog) -> Vec<Kept> {
     let mut found = Vec::new();
-    let mut tables: Vec<_> =
-        catalog.tables().filter(|table| table.kind != TableKind::System).cloned().collect();
-    tables.sort_by_key(|table| table.oid);
-    for table in &tables {
+    for table in catalog.tables_saying(oids).filter(|table| table.kind != TableKind::System) {
         of_table(table, &mut found);
     }
-    let mut types: Vec<_> = catalog.user_types().cloned().collect();
-    types.sort_by_key(|ty| ty.oid);
-    for ty in &types {
+    for ty in catalog.types_saying(oids) {
         let Some(domain) = &ty.domain else { continue };
         let mut add = |owner, about, clause, text: &String| {
             found.push(Kept { owner, about, clause, text: text.clone() });
@@ -294,9 +291,7 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<Kept> {
             add(owner, About::Value(domain.base), Clause::DomainCheck, &check.condition);
         }
     }
-    let mut routines: Vec<_> = catalog.routines_all().cloned().collect();
-    routines.sort_by_key(|routine| routine.oid);
-    for routine in &routines {
+    for routine in catalog.routines_saying(oids) {
         for text in routine.args.iter().filter_map(|arg| arg.default.as_ref()) {
             found.push(Kept {
                 owner: Dependent::Routine(routine.clone()),

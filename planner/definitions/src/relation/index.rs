@@ -11,6 +11,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::type_table::TypeNames;
+use rustc_hash::FxHashSet;
 use sqlparser::ast::Expr;
 
 use super::constraint::{check_key_types, included, require_class};
@@ -395,7 +396,7 @@ pub(crate) fn drop_index(
         return Ok(());
     }
     cascade::cascade_notice(&in_need, work);
-    cascade::drop_foreign_keys(&in_need, &[], work);
+    cascade::drop_foreign_keys(&in_need, &FxHashSet::default(), work);
     // Without its keys the table may be another version of itself.
     if let Some(table) = work.catalog.table_by_oid(table.oid) {
         remove(&table, place, work);

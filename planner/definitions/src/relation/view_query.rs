@@ -44,11 +44,11 @@ impl Names<'_> {
     }
 }
 
-/// The views whose queries mean nothing in another catalog, or something else, and those over them.
-pub(crate) fn changed_by(after: &Catalog, names: Names<'_>, work: &Work<'_>) -> Vec<TableRef> {
+/// The views whose queries mean nothing in another catalog, or something else, and those over them: among those
+/// that say these numbers.
+pub(crate) fn changed_by(after: &Catalog, names: Names<'_>, said: &[Oid], work: &Work<'_>) -> Vec<TableRef> {
     let mut found: Vec<TableRef> = Vec::new();
-    let mut views: Vec<_> = work.catalog.tables().filter(|table| table.kind == TableKind::View).collect();
-    views.sort_by_key(|view| view.oid);
+    let views = work.catalog.tables_saying(said).filter(|table| table.kind == TableKind::View);
     for candidate in views {
         let Some(view) = candidate.view.as_ref() else { continue };
         let differs = || {
@@ -68,10 +68,16 @@ pub(crate) fn changed_by(after: &Catalog, names: Names<'_>, work: &Work<'_>) -> 
     found
 }
 
-/// The policies whose expressions mean nothing in another catalog, or something else.
-pub(crate) fn policies_changed_by(after: &Catalog, names: Names<'_>, work: &Work<'_>) -> Vec<Dependent> {
+/// The policies whose expressions mean nothing in another catalog, or something else: among those that say these
+/// numbers.
+pub(crate) fn policies_changed_by(
+    after: &Catalog,
+    names: Names<'_>,
+    said: &[Oid],
+    work: &Work<'_>,
+) -> Vec<Dependent> {
     let mut found = Vec::new();
-    for table in work.catalog.tables() {
+    for table in work.catalog.tables_saying(said) {
         for (place, policy) in table.row_security.policies.iter().enumerate() {
             let changes = |query: &View| {
                 names.changes(&query.query, || {
@@ -93,8 +99,8 @@ pub(crate) fn policies_changed_by(after: &Catalog, names: Names<'_>, work: &Work
 /// where it does, the name is missing then, or means another column.
 pub(crate) fn users_of_column(table: &Table, place: u16, work: &Work<'_>) -> Vec<TableRef> {
     let mut found: Vec<TableRef> = Vec::new();
-    let direct = work.catalog.tables().filter(|candidate| candidate.kind == TableKind::View);
-    for candidate in direct {
+    let direct = work.catalog.tables_saying(&[table.oid]);
+    for candidate in direct.filter(|candidate| candidate.kind == TableKind::View) {
         let Some(view) = candidate.view.as_ref().filter(|view| view.reads(table.oid)) else { continue };
         let meaning = |view: &View| {
             bound(view, &work.catalog, work).map(|query| format!("{:?} {:?}", query.columns, query.rel))
@@ -123,7 +129,7 @@ pub(crate) fn policies_using_column(table: &Table, place: u16, work: &Work<'_>) 
         !matches!((meaning(query), meaning(&hiding)), (Ok(now), Ok(then)) if now == then)
     };
     let mut found = Vec::new();
-    for other in work.catalog.tables() {
+    for other in work.catalog.tables_saying(&[table.oid]) {
         for (at, policy) in other.row_security.policies.iter().enumerate() {
             if policy.queries().filter(|query| query.reads(table.oid)).any(uses) {
                 found.push((policy.oid, Dependent::Policy(other.clone(), at)));
@@ -141,7 +147,5 @@ pub(crate) fn bodies_using_column(table: &Table, place: u16, work: &Work<'_>) ->
         let hiding = routine.traits.stored.as_ref().map(|body| body.hiding_column(table.oid, place));
         routine.names(table.oid) && hiding.is_some_and(|body| body_differs(routine, &body.references, work))
     };
-    let mut found: Vec<RoutineRef> = work.catalog.routines_all().filter(uses).cloned().collect();
-    found.sort_by_key(|routine| routine.oid);
-    found
+    work.catalog.routines_saying(&[table.oid]).filter(uses).cloned().collect()
 }

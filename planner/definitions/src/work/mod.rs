@@ -18,6 +18,7 @@ pub mod rewrite;
 pub(crate) mod user_table;
 pub(crate) mod validation;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use archipel_engine::id::TreeId;
@@ -145,9 +146,9 @@ impl<'a> Work<'a> {
         if wanted.is_empty() {
             return;
         }
+        let tables: BTreeSet<TreeId> = self.plan.operations.iter().filter_map(plan::table_of).collect();
         let names = &mut self.plan.unique_names;
-        // A new partition touches all others: they are looked for together.
-        for table in self.catalog.tables() {
+        for table in tables.into_iter().filter_map(|tree| self.catalog.table_by_tree(tree.0)) {
             let of_key = table.primary_key.iter().map(|key| (table.tree, &key.name));
             let of_indexes = table.indexes.iter().map(|index| (index.tree, &index.name));
             for (tree, name) in of_key.chain(of_indexes) {
@@ -181,7 +182,7 @@ impl<'a> Work<'a> {
         for at in 0..self.plan.changes.len() {
             if let Some(settled) = self.settled_change(&self.plan.changes[at])? {
                 if self.is_latest(&self.plan.changes[at]) {
-                    self.catalog = self.catalog.apply(std::slice::from_ref(&settled));
+                    self.catalog.advance(&settled);
                 }
                 self.plan.changes[at] = settled;
             }
@@ -392,7 +393,7 @@ impl<'a> Work<'a> {
     }
 
     fn change(&mut self, change: CatalogChange) {
-        self.catalog = self.catalog.apply(std::slice::from_ref(&change));
+        self.catalog.advance(&change);
         // An ALTER TABLE of many actions leaves one table, and not one more for each of them.
         if let (Some(CatalogChange::Put(Object::Table(last))), CatalogChange::Put(Object::Table(table))) =
             (self.plan.changes.last(), &change)

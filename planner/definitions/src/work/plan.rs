@@ -260,6 +260,17 @@ pub(crate) fn trees_of(operation: &DdlOp) -> Vec<TreeId> {
     }
 }
 
+/// The table that an operation fills, or the one of an index that it fills.
+pub(super) fn table_of(operation: &DdlOp) -> Option<TreeId> {
+    match operation {
+        DdlOp::CreateIndex { table, .. } => Some(*table),
+        DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => {
+            Some(def.id)
+        }
+        _ => None,
+    }
+}
+
 /// Some columns of a table's rows as the statement leaves them. A validation names them in FROM before
 /// all of the statement is planned; [`Work::settle_validations`](super::Work::settle_validations) says what they are.
 pub(crate) struct Gathered {

@@ -5,6 +5,8 @@ use crate::error::{SqlError, SqlState};
 use crate::type_table::TypeNames;
 use crate::types::Oid;
 
+use rustc_hash::FxHashSet;
+
 use super::names::{quote_identifier, quote_qualified};
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::stored_name::sequences_named;
@@ -167,7 +169,7 @@ impl Catalog {
     /// sequences, its own foreign keys).
     pub fn dependents_of_table(&self, table: &TableRef) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for other in self.tables().filter(|other| other.oid != table.oid) {
+        for other in self.tables_saying(&[table.oid]).filter(|other| other.oid != table.oid) {
             for (place, key) in other.foreign_keys.iter().enumerate() {
                 // Those of partitions go with that of the table they are part of.
                 if key.references == table.oid && key.parent.is_none() {
@@ -191,7 +193,7 @@ impl Catalog {
         });
         dependents.extend(others);
         let (row, array) = (table.row_type(), table.row_array_type());
-        for routine in self.routines_all() {
+        for routine in self.routines_saying(&[table.oid, row, array]) {
             let uses = |ty: Oid| ty == row || ty == array;
             let mut states = routine.aggregate.iter().flat_map(|aggregate| aggregate.states());
             if uses(routine.result.oid)
@@ -203,11 +205,12 @@ impl Catalog {
             }
         }
         let uses = |ty: Oid| ty == row || ty == array;
-        for other in self.tables().filter(|other| other.kind == TableKind::Table && other.oid != table.oid) {
+        let others = self.tables_saying(&[row, array]);
+        for other in others.filter(|other| other.kind == TableKind::Table && other.oid != table.oid) {
             let columns = other.columns.iter().enumerate().filter(|(_, column)| uses(column.declared().oid));
             dependents.extend(columns.map(|(place, _)| Dependent::Column(other.clone(), place as u16)));
         }
-        for ty in self.user_types() {
+        for ty in self.types_saying(&[row, array]) {
             let attributes = ty.attributes.iter().flatten().enumerate();
             let of_rows = attributes.filter(|(_, column)| uses(column.declared().oid));
             dependents.extend(of_rows.map(|(place, _)| Dependent::Attribute(ty.clone(), place as u16)));
@@ -218,7 +221,7 @@ impl Catalog {
     /// The policies that read one of these relations beside their own tables, by their age.
     pub fn policies_over(&self, relations: &[Oid]) -> Vec<Dependent> {
         let mut found = Vec::new();
-        for table in self.tables().filter(|_| !relations.is_empty()) {
+        for table in self.tables_saying(relations) {
             for (place, policy) in table.row_security.policies.iter().enumerate() {
                 if relations.iter().any(|relation| policy.reads(*relation)) {
                     found.push((policy.oid, Dependent::Policy(table.clone(), place)));
@@ -230,14 +233,14 @@ impl Catalog {
     }
 
     /// Foreign keys that reference a partition's rows as those of what it is part of, if that stays.
-    pub fn keys_over_partition(&self, partition: &TableRef, dropped: &[Oid]) -> Vec<Dependent> {
+    pub fn keys_over_partition(&self, partition: &TableRef, dropped: &FxHashSet<Oid>) -> Vec<Dependent> {
         let above = self.partition_ancestors(partition.oid).into_iter();
         let above: Vec<Oid> = above.map(|table| table.oid).filter(|oid| !dropped.contains(oid)).collect();
         if above.is_empty() {
             return Vec::new();
         }
         let mut found = Vec::new();
-        for other in self.tables() {
+        for other in self.tables_saying(&above) {
             let keys = other.foreign_keys.iter().enumerate();
             let over = keys.filter(|(_, key)| above.contains(&key.references) && key.parent.is_none());
             found.extend(over.map(|(place, _)| Dependent::ForeignKey(other.clone(), place)));
@@ -248,7 +251,7 @@ impl Catalog {
     /// Defaults that call a sequence.
     pub fn dependents_of_sequence(&self, sequence: &SequenceRef) -> Vec<Dependent> {
         let mut dependents = Vec::new();
-        for table in self.tables() {
+        for table in self.tables_saying(&[sequence.oid]) {
             for (place, column) in table.columns.iter().enumerate() {
                 let default = column.default.as_deref().unwrap_or_default();
                 if sequences_named(default, self).contains(&sequence.oid) {
@@ -261,10 +264,7 @@ impl Catalog {
 
     /// Sequences that a column of the table owns: they go with it.
     pub fn owned_sequences(&self, table: Oid) -> Vec<SequenceRef> {
-        self.sequences()
-            .filter(|sequence| sequence.owned_by.is_some_and(|(owner, _)| owner == table))
-            .cloned()
-            .collect()
+        self.sequences_owned_by(table).cloned().collect()
     }
 
     /// Everything inside a schema; sequences that a table there owns are left to it.

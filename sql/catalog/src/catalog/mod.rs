@@ -12,7 +12,7 @@
 //! - [`names`]     search path rules, and PostgreSQL's errors for names that lead nowhere
 //! - [`stored_name`] what stands for names in the texts that the catalog keeps
 //! - [`selection`] objects by what somebody asks of them, without a look at all
-//! - [`dependency`] who would break if an object went
+//! - [`dependency`] who would break if an object went; `mentions` who says which others
 //! - [`large_object`] where the rows of large objects lie
 //! - [`invalidation`] what a plan has asked of a catalog, and whether another one answers the same
 //! - [`relation`]  indexes, sequences, views, system columns
@@ -35,6 +35,7 @@ pub mod earlier_form;
 pub mod first_databases;
 pub mod invalidation;
 pub mod large_object;
+mod mentions;
 pub mod names;
 pub mod numbers;
 pub mod object;

@@ -110,6 +110,18 @@ impl Catalog {
         Catalog(Arc::new(state), None)
     }
 
+    /// Makes this the next version, as [`Catalog::apply`] does: what no other handle has is changed where it is,
+    /// so that a thousand changes cost no thousand copies.
+    pub fn advance(&mut self, change: &CatalogChange) {
+        let state = Arc::make_mut(&mut self.0);
+        state.version += 1;
+        match change {
+            CatalogChange::Put(object) => state.put(object),
+            CatalogChange::Drop(kind, oid) => state.drop(*kind, *oid),
+        }
+        self.1 = None;
+    }
+
     /// A catalog of this, with nothing written down.
     pub(super) fn of_state(state: State) -> Catalog {
         Catalog(Arc::new(state), None)

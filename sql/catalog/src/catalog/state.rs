@@ -2,10 +2,12 @@
 //! and by what they refer to. [`Catalog`](super::Catalog) answers from it.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::types::Oid;
 
+use super::mentions::Mentions;
 use super::operator_class::{OperatorClassRef, OperatorFamilyRef};
 use super::relation::Relation;
 use super::shared_map::SharedMap;
@@ -65,6 +67,8 @@ pub(super) struct State {
     pub(super) heirs: SharedMap<Oid, Arc<[Oid]>>,
     /// Tables to those that have foreign keys to them, by oid.
     pub(super) referencing: SharedMap<Oid, Arc<[Oid]>>,
+    /// What somebody says, to those who do ([`super::mentions`]).
+    pub(super) said_by: SharedMap<Oid, Arc<[Oid]>>,
     /// Of each kind of object that is not shared: another one after every change of such an object.
     pub(super) marks: [Arc<()>; ObjectKind::COUNT],
 }
@@ -156,6 +160,7 @@ impl State {
             sequence_files: SharedMap::default(),
             heirs: SharedMap::default(),
             referencing: SharedMap::default(),
+            said_by: SharedMap::default(),
             marks: Default::default(),
         }
     }
@@ -233,6 +238,7 @@ impl State {
                 self.relation_names.insert(name, RelationOid::Sequence(sequence.oid));
             }
             Object::Type(ty) => {
+                self.says(ty.oid, Mentions::of_type(ty));
                 self.types.insert(ty.oid, ty.clone());
                 self.type_names.insert(Name::new(&ty.schema, &ty.name), ty.oid);
                 for label in &ty.labels {
@@ -248,13 +254,25 @@ impl State {
             Object::OperatorClass(class) => self.operator_classes.insert(class.oid, class.clone()),
             Object::OperatorFamily(family) => self.operator_families.insert(family.oid, family.clone()),
             Object::Routine(routine) => {
+                self.says(routine.oid, Mentions::of_routine(routine));
                 self.routines.insert(routine.oid, routine.clone());
                 add(&mut self.routine_names, Name::new(&routine.schema, &routine.name), routine.oid);
             }
         }
     }
 
+    /// Notes what an object says.
+    fn says(&mut self, object: Oid, said: BTreeSet<Oid>) {
+        said.into_iter().for_each(|oid| add(&mut self.said_by, oid, object));
+    }
+
+    /// An object that says this goes, or says something else from now on.
+    fn says_no_more(&mut self, object: Oid, said: BTreeSet<Oid>) {
+        said.iter().for_each(|oid| take(&mut self.said_by, oid, object));
+    }
+
     fn put_table(&mut self, table: &TableRef) {
+        self.says(table.oid, Mentions::of_table(table));
         self.tables.insert(table.oid, table.clone());
         if table.is_stored() {
             self.trees.insert(table.tree, table.oid);
@@ -325,6 +343,7 @@ impl State {
             }
             ObjectKind::Type => {
                 if let Some(ty) = self.types.remove(&oid) {
+                    self.says_no_more(oid, Mentions::of_type(&ty));
                     self.type_names.remove(&Name::new(&ty.schema, &ty.name));
                     for label in &ty.labels {
                         self.labels.remove(&label.oid);
@@ -339,6 +358,7 @@ impl State {
             }
             ObjectKind::Routine => {
                 if let Some(routine) = self.routines.remove(&oid) {
+                    self.says_no_more(oid, Mentions::of_routine(&routine));
                     take(&mut self.routine_names, &Name::new(&routine.schema, &routine.name), oid);
                 }
             }
@@ -347,6 +367,7 @@ impl State {
 
     fn forget_table(&mut self, table: &Table) {
         let oid = table.oid;
+        self.says_no_more(oid, Mentions::of_table(table));
         if self.trees.get(&table.tree) == Some(&oid) {
             self.trees.remove(&table.tree);
         }

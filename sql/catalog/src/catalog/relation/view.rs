@@ -4,10 +4,12 @@ use crate::error::Result;
 use crate::parser::{Lexeme, LexemeKind, lexemes};
 use crate::types::Oid;
 
+use rustc_hash::FxHashSet;
+
 use super::view_reference::ViewReference;
 use crate::catalog::names::{quote_identifier, quote_qualified};
 use crate::catalog::stored_name::with_names;
-use crate::catalog::{Catalog, REFERENCE_SCHEMA, TableKind, TableRef, View};
+use crate::catalog::{Catalog, REFERENCE_SCHEMA, TableRef, View};
 
 /// What stands in a view's query for its `n`-th relation.
 pub fn reference(n: usize) -> String {
@@ -137,22 +139,22 @@ impl Catalog {
     /// The views that read a relation, and those that read them: each behind all that it reads, and
     /// otherwise behind those made before it (findDependentObjects).
     pub fn views_over(&self, relation: Oid) -> Vec<TableRef> {
-        let mut views: Vec<&TableRef> = self.tables().filter(|table| table.kind == TableKind::View).collect();
-        views.sort_by_key(|view| std::cmp::Reverse(view.oid));
-        let mut found = Vec::new();
-        follow_views(relation, &views, &mut found);
+        let (mut found, mut seen) = (Vec::new(), FxHashSet::default());
+        self.follow_views(relation, &mut found, &mut seen);
         found.reverse();
         found
     }
-}
 
-/// Adds the views over a relation, newest first, each behind those over it.
-fn follow_views(relation: Oid, views: &[&TableRef], found: &mut Vec<TableRef>) {
-    for view in views {
-        let reads = view.view.as_ref().is_some_and(|view| view.reads(relation));
-        if reads && !found.iter().any(|known| known.oid == view.oid) {
-            follow_views(view.oid, views, found);
-            found.push(TableRef::clone(view));
+    /// Adds the views over a relation, newest first, each behind those over it.
+    fn follow_views(&self, relation: Oid, found: &mut Vec<TableRef>, seen: &mut FxHashSet<Oid>) {
+        let reads = |view: &&TableRef| view.view.as_ref().is_some_and(|view| view.reads(relation));
+        let mut views: Vec<&TableRef> = self.tables_saying(&[relation]).filter(reads).collect();
+        views.reverse();
+        for view in views {
+            if seen.insert(view.oid) {
+                self.follow_views(view.oid, found, seen);
+                found.push(view.clone());
+            }
         }
     }
 }

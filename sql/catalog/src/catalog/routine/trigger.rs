@@ -134,7 +134,7 @@ impl Catalog {
     /// The triggers that call a routine: their tables, and their places there.
     pub fn triggers_calling(&self, routine: &Routine) -> Vec<(TableRef, usize)> {
         let mut found = Vec::new();
-        for table in self.tables() {
+        for table in self.tables_saying(&[routine.oid]) {
             for (place, trigger) in table.triggers.iter().enumerate() {
                 if trigger.function == routine.oid {
                     found.push((table.clone(), place));
