@@ -250,14 +250,26 @@ impl Engine {
     /// `nextval` outside any transaction: sequences are not transactional anyway. A reply that
     /// shows the value depends on the epoch. `None`: there is no such sequence.
     pub fn next_value(&self, id: SequenceId) -> Option<(NextValue, Epoch)> {
-        let sequence = self.sequence(id)?;
-        Some(self.shared.with_worker(|shared, worker| sequence.take(shared, worker, 1)))
+        loop {
+            let sequence = self.sequence(id)?;
+            let taken = self.shared.with_worker(|shared, worker| sequence.take(shared, worker, 1));
+            // What has ended has another one in its place by now, or none.
+            if taken.is_some() {
+                return taken;
+            }
+        }
     }
 
     /// `setval` outside any transaction; the epoch its reply depends on.
     pub fn set_value(&self, id: SequenceId, value: i64, is_called: bool) -> Option<Epoch> {
-        let sequence = self.sequence(id)?;
-        Some(self.shared.with_worker(|shared, worker| sequence.set(shared, worker, value, is_called)))
+        loop {
+            let sequence = self.sequence(id)?;
+            let set =
+                self.shared.with_worker(|shared, worker| sequence.set(shared, worker, value, is_called));
+            if set.is_some() {
+                return set;
+            }
+        }
     }
 
     /// A number that no earlier start of the database has had, zero for the first: it is logged in an

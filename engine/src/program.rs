@@ -23,7 +23,7 @@ pub trait Program: Send + 'static {
     }
 
     /// Whether its runs are actions on the partitions it holds, as their counters have them. What only
-    /// changes partitions is none.
+    /// changes partitions or definitions is none.
     fn counts(&self) -> bool {
         true
     }

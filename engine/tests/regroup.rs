@@ -305,7 +305,7 @@ fn copied(engine: &Engine) -> Vec<(i64, i64)> {
 /// Copies the ledger slice by slice, with something else in between; answers how it ended.
 fn copy_with(engine: &Engine, between: impl Fn(usize)) -> Result<(), Stop> {
     let columns: Vec<ColumnSource> = (0..3).map(ColumnSource::Kept).collect();
-    let begin = BeginCopy { def: by_amount(), since: 0 };
+    let begin = BeginCopy { from: LEDGER, def: by_amount(), since: 0 };
     let begun = engine.submit(begin, SubmitOptions::default()).wait();
     begun.outcome.result.expect("begun");
     let (mut after, mut slices) = (None, 0);

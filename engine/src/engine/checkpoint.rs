@@ -81,7 +81,7 @@ impl Walk<'_> {
         let shared = self.shared;
         let whole = self.checkpointer.begin(shared.epochs.current());
         // Definitions committed in an epoch before that one may not be published yet; whoever
-        // commits them holds every partition until they are.
+        // commits them holds the reference partition until they are.
         let _ = submit_on(shared, Barrier, SubmitOptions::default()).wait();
         let mut trees: Vec<TreeId> =
             shared.load_schema().tables_sorted().iter().map(|table| table.def.id).collect();

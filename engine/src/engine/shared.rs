@@ -275,18 +275,23 @@ impl Shared {
         self.routing.load_full()
     }
 
-    /// Publishes new definitions; the caller holds everything, so no split is in progress.
-    pub fn publish_definitions(&self, schema: Schema, mut routing: RoutingTable) {
+    /// Publishes new definitions, and what they change of the routing table. The caller holds the
+    /// reference partition, so that these are the newest definitions and its own changes; other groups'
+    /// routes may have changed since it began.
+    pub fn publish_definitions(&self, schema: Schema, change: impl FnOnce(&mut RoutingTable)) {
         let _latch = self.routing_latch.lock();
-        routing.version = self.routing.load().version + 1;
         self.schema.store(Arc::new(schema));
-        self.routing.store(Arc::new(routing));
-        self.definitions_version.fetch_add(1, Ordering::AcqRel);
+        self.store_routing(change);
     }
 
     /// Changes the routing table by copy, one change after another.
     pub fn change_routing(&self, change: impl FnOnce(&mut RoutingTable)) {
         let _latch = self.routing_latch.lock();
+        self.store_routing(change);
+    }
+
+    /// The caller has the latch.
+    fn store_routing(&self, change: impl FnOnce(&mut RoutingTable)) {
         let mut routing = (*self.routing.load_full()).clone();
         change(&mut routing);
         routing.version += 1;

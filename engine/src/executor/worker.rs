@@ -363,7 +363,7 @@ mod tests {
             let body = || {
                 with_worker(shared, |shared, worker| {
                     all_are_here.wait();
-                    let (value, _) = sequence.take(shared, worker, 1_000);
+                    let (value, _) = sequence.take(shared, worker, 1_000).expect("it goes on");
                     assert!(matches!(value, NextValue::Value(_)));
                 });
             };

@@ -238,53 +238,6 @@ impl Simulation {
         drop(session);
     }
 
-    /// Adds an index beside running transfers, or drops it; or moves a table to another group.
-    pub fn change_definitions(&self) {
-        if self.below(2) == 0 {
-            return self.regroup();
-        }
-        self.note("ddl", 0, 0);
-        let program = script(
-            |_, claims| claims.everything(),
-            |txn| {
-                between(txn);
-                let there = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?.index(BY_BALANCE).is_some();
-                let op = if there {
-                    DdlOp::DropIndex { table: ACCOUNTS, index: BY_BALANCE }
-                } else {
-                    DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }
-                };
-                assert_eq!(txn.ddl(op)?, Inserted::Ok);
-                between(txn);
-                Ok(())
-            },
-        );
-        let submission = self.engine().submit(program, SubmitOptions::default());
-        self.others.borrow_mut().push(submission);
-        self.count("ddl");
-    }
-
-    /// The lists leave the accounts' group for one of their own, or come back.
-    fn regroup(&self) {
-        self.note("regroup", 0, 0);
-        let program = script(
-            |_, claims| claims.everything(),
-            |txn| {
-                between(txn);
-                let mut def = txn.table(LISTS).ok_or(Stop::Recompile)?.def.clone();
-                let own = Placement::Distributed { group: GroupId(LISTS.0) };
-                def.placement = if def.placement == own { lists_table().placement } else { own };
-                let columns = (0..2).map(ColumnSource::Kept).collect();
-                assert_eq!(txn.ddl(DdlOp::AlterTable { def, columns })?, Inserted::Ok);
-                between(txn);
-                Ok(())
-            },
-        );
-        let submission = self.engine().submit(program, SubmitOptions::default());
-        self.others.borrow_mut().push(submission);
-        self.count("regroup");
-    }
-
     /// A partition is split, merged with its neighbour or moved, whatever goes on in it.
     pub fn repartition(&self) {
         let engine = self.engine();

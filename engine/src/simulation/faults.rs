@@ -325,6 +325,7 @@ impl Simulation {
             unpredicted(engine, |txn| Ok((mirror_price(txn)?, mirrored(txn)?))).0.expect("read");
         assert_eq!(price, mirror, "a reference row and its mirror");
         check_indexes(engine);
+        self.check_definitions(engine);
         found
     }
 

@@ -28,6 +28,7 @@ mod clients;
 #[path = "../../tests/common/mod.rs"]
 mod common;
 mod cores;
+mod definitions;
 mod faults;
 mod history;
 mod programs;
@@ -349,7 +350,8 @@ impl Simulation {
             588..600 => self.read_in_pages(),
             600..620 => self.follow_memory(),
             620..690 => self.submit_read(),
-            690..720 => self.submit_price(),
+            690..715 => self.submit_price(),
+            715..720 => self.submit_number(),
             720..800 => self.step_session(),
             800..850 => self.step_log(),
             850..900 => self.repartition(),
@@ -493,6 +495,7 @@ impl Simulation {
             Some(done) => {
                 self.expect(match done.outcome.result {
                     Ok(()) | Err(Stop::DiskFull | Stop::Recompile | Stop::LogFailed) => Ok(()),
+                    Err(Stop::Abort) => Err("a number that was drawn was there".to_owned()),
                     other => Err(format!("a program ended with {other:?}")),
                 });
                 self.count("transaction");

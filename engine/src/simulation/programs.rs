@@ -236,6 +236,7 @@ pub fn fill(engine: &Engine) {
     for table in [history_table(), lists_table(), items_table()] {
         ddl(engine, DdlOp::CreateTable(table)).expect("made");
     }
+    super::definitions::make_numbers(engine);
     run(
         engine,
         |_, claims| claims.everything(),

@@ -97,6 +97,8 @@ const MUST_HAPPEN: &[&str] = &[
     "checkpoint",
     "ddl",
     "regroup",
+    "alter sequence",
+    "number",
     "compared",
     "looked",
     "read in pages",

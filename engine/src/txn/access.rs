@@ -161,7 +161,7 @@ impl Txn<'_> {
                     (Some(high), Some(own)) => *high <= own[..],
                 };
             self.held.push(partition);
-            if covers && !self.holds_too_late() {
+            if covers {
                 return Ok(partition);
             }
         }
@@ -194,7 +194,7 @@ impl Txn<'_> {
             let is_here = partition.group() == group
                 // SAFETY: just claimed.
                 && unsafe { partition.data_mut() }.covers(key);
-            if is_here && !self.holds_too_late() {
+            if is_here {
                 return Ok(partition);
             }
         }

@@ -103,12 +103,12 @@ pub(crate) fn run_held<P: Program>(
     let measured = is_one_in(stands_for, worker.tally.runs) && shared.monitor.measures();
     worker.scratch.footprint.begin(measured);
     let began = if sampled || measured { shared.clock.monotonic_nanos() } else { 0 };
-    let claimed = if claims.is_everything() { Claimed::Everything } else { Claimed::Predicted };
     let interactive = options.interactive.clone();
     if let Some(owner) = options.lock_owner() {
         shared.waits.forget(owner.id);
     }
-    let mut txn = Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, claimed);
+    let mut txn =
+        Txn::new(shared, worker, held, interactive, options.lock_wait, options.read_only, Claimed::Predicted);
     txn.run_under(options);
     let (result, redo_bytes) = run_until_ended(shared, &mut txn, program, options, measured);
     let whole = NoUnwind::new("at a release");
@@ -127,11 +127,11 @@ pub(crate) fn run_held<P: Program>(
     let nanos = took.filter(|_| sampled);
     worker.tally.multi += u64::from(held.len() > 1);
     worker.tally.restarts += u64::from(result == Err(Stop::Restart));
-    if let Some(nanos) = took.filter(|_| measured && result.is_ok()) {
+    // What only changes partitions or definitions is nobody's load.
+    let counts = program.counts() && !claims.is_everything();
+    if let Some(nanos) = took.filter(|_| measured && result.is_ok() && program.counts()) {
         measure_run(shared, worker, (program.class(), claims), &held, (nanos, stands_for, redo_bytes));
     }
-    // A definition is nobody's load, though it is at every partition there is.
-    let counts = program.counts() && !claims.is_everything();
     for partition in &held {
         if counts {
             partition.count_action(nanos);
@@ -243,11 +243,15 @@ fn commit_or_undo(
             }
             Committed::Stale => {
                 // Undone and run again on the same claims, with the current references.
-                txn.undo_all();
-                txn.forget_reads();
+                txn.begin_anew();
                 None
             }
         },
+        // It may be others' use of the same numbers that it has ended at.
+        Err(Stop::Abort) if !txn.numbers_hold() => {
+            txn.begin_anew();
+            None
+        }
         Err(stop) => {
             txn.undo_all();
             if matches!(stop, Stop::Wait | Stop::Reevaluate)
@@ -331,12 +335,20 @@ impl Txn<'_> {
         }
     }
 
+    /// Undoes everything, and takes up what is published now.
+    fn begin_anew(&mut self) {
+        self.undo_all();
+        self.forget_reads();
+        self.worker.refresh(self.shared);
+    }
+
     fn forget_reads(&mut self) {
         self.settle_objects(Err(Stop::Restart));
         self.reevaluates = false;
         self.admitted.clear();
         self.drawn_from.clear();
         self.drawn_under = None;
+        self.drawn.clear();
         self.reads = self.reads.take().map(|_| Default::default());
         self.past_references.clear();
         if let Some(touched) = &mut self.touched {

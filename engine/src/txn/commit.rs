@@ -39,13 +39,17 @@ impl Txn<'_> {
         }
         if !self.wrote() {
             // A reader's place in the serial order is this check.
-            return if self.references_valid(false) { Committed::Yes } else { Committed::Stale };
+            let holds = self.references_valid(false) && self.numbers_hold();
+            return if holds { Committed::Yes } else { Committed::Stale };
         }
         self.look |= self.worker.scratch.undo.len() >= BULK_WRITES;
         let publishes = !self.reference_writes.is_empty() || self.ddl.is_some();
         if publishes {
             self.shared.references.mark();
         }
+        // Before the epoch is entered, for who draws enters one with a latch held.
+        let sequences = self.sequences_to_latch();
+        let mut latched = sequences.latch();
         let epoch = self.shared.epochs.enter(&self.worker.slot);
         #[cfg(test)]
         let epoch = match crate::planted::is(crate::planted::Bug::EarlyEpoch) {
@@ -54,7 +58,7 @@ impl Txn<'_> {
         };
         #[cfg(test)]
         assert!(!crate::planted::is(crate::planted::Bug::PanicAtCommit), "planted");
-        if !self.references_valid(publishes) {
+        if !self.references_valid(publishes) || !self.numbers_hold() {
             self.shared.epochs.leave(&self.worker.slot);
             if publishes {
                 self.shared.references.unmark();
@@ -65,7 +69,7 @@ impl Txn<'_> {
             self.keep_before_images(epoch);
         }
         if self.ddl.is_some() {
-            self.log_definitions();
+            self.log_definitions(&mut latched);
             for partition in &self.held {
                 // SAFETY: held by this transaction; the reference ends with the statement.
                 unsafe { partition.data_mut() }.commit_definitions(epoch);
@@ -78,6 +82,7 @@ impl Txn<'_> {
         }
         let remains = if publishes { self.publish(epoch) } else { None };
         self.shared.epochs.leave(&self.worker.slot);
+        drop(latched);
         if let Some(remains) = remains {
             self.clear_away(remains);
         }
@@ -110,7 +115,7 @@ impl Txn<'_> {
     /// The end of a statement of an interactive transaction: its locks and images stay, and
     /// the transaction remembers them.
     fn keep_statement(&mut self) -> Committed {
-        if !self.references_valid(false) {
+        if !self.references_valid(false) || !self.numbers_hold() {
             return Committed::Stale;
         }
         if !self.worker.scratch.undo.is_empty() && !self.reads_hold_here() {

@@ -1,28 +1,34 @@
-//! Definitions changed by a program that claims everything.
+//! Definitions changed by a program that claims what they are about: the reference partition, and
+//! the groups of the tables that change ([`claims`]).
 //!
-//! The program works on copies of the schema and of the routing table; the roots of changed
-//! trees are replaced in the partitions at once, with what they were kept for undo. The commit
-//! point logs the new definitions with the rows, in one epoch, and publishes them. A program
-//! that was compiled before meets another layout version after it claims, and recompiles.
+//! Definitions run one after another, as each holds the reference partition. So the schema of one
+//! is a copy of the newest, and stays it. Others go on in all other groups meanwhile: they split
+//! and merge partitions, and draw from sequences. So of routes the program keeps what it changes,
+//! which is applied to those of the commit point; and what a sequence is altered from is read there,
+//! under its latch ([`sequences`]).
+//!
+//! The roots of changed trees are replaced in the partitions at once, with what they were kept for
+//! undo. The commit point logs the new definitions with the rows, in one epoch, and publishes them. A
+//! program that was compiled before meets another layout version after it claims, and recompiles.
 
 mod apply;
+mod claims;
 mod copying;
 mod regroup;
+mod sequences;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use copying::{BeginCopy, CopySlice};
-use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
 use super::repartition::RepartitionView;
-use super::{Claimed, Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, SequencePosition, Txn};
+use super::{Inserted, LockMode, ReferenceTable, ReferenceVector, Sequence, Txn};
 use crate::cell::Cell;
 use crate::engine::Shared;
-use crate::id::{Epoch, PartitionId, SequenceId, TreeId, TxnId};
-use crate::log::redo;
-use crate::partition::{PartitionRef, Root, RoutingTable};
+use crate::id::{Epoch, GroupId, SequenceId, TreeId, TxnId};
+use crate::partition::{PartitionRef, Root, Route, RoutingTable};
 use crate::program::Stop;
 use crate::schema::{IndexDef, TableDef};
 use crate::table::{REFERENCE_GROUP, Schema, SequenceDef};
@@ -166,8 +172,13 @@ pub(crate) fn sequence_definition_key(id: SequenceId) -> String {
 
 /// The definitions as this transaction sees them, and how to go back.
 pub(crate) struct DdlWork {
+    /// Nobody else publishes another one while this transaction holds the reference partition.
     pub schema: Schema,
+    /// The routes of the groups it holds, with what it changes of them. Those of others may be old.
     pub routing: RoutingTable,
+    /// What it changes of the routing table, in this order.
+    groups: Vec<GroupChange>,
+    sequences: SequenceChanges,
     /// Put back in reverse order on undo.
     before: Vec<Before>,
     /// Reference tables and indexes that are gone.
@@ -180,6 +191,27 @@ pub(crate) struct DdlWork {
     made: Vec<PartitionRef>,
     /// Partitions of groups that are gone: shells once this is committed.
     left: Vec<PartitionRef>,
+}
+
+/// A change of the routing table by a definition.
+enum GroupChange {
+    Made(GroupId, Vec<Route>),
+    Dropped(GroupId),
+}
+
+/// What a program changes of sequences.
+#[derive(Default)]
+struct SequenceChanges {
+    made: Vec<MadeSequence>,
+    /// Those that end with it, and that others may know.
+    ended: Vec<Arc<Sequence>>,
+}
+
+/// A sequence that is made, or comes in the place of another one.
+struct MadeSequence {
+    sequence: Arc<Sequence>,
+    /// Where it goes on; `None`: it has its place.
+    from: Option<Arc<Sequence>>,
 }
 
 /// What a committed definition leaves behind: see [`Txn::clear_away`].
@@ -210,7 +242,7 @@ impl DdlWork {
         self.meta.push((key, bytes));
     }
 
-    /// Makes the copies current; between the redo and the leaving of the epoch. Answers what is to
+    /// Makes them current; between the redo and the leaving of the epoch. Answers what is to
     /// be cleared away once the epoch has been left: to free a large table takes long.
     pub fn publish(
         self: Box<Self>,
@@ -222,31 +254,29 @@ impl DdlWork {
             vector.tables.remove(id);
             changed.push(*id);
         }
-        shared.publish_definitions(self.schema, self.routing);
+        shared.publish_definitions(self.schema, |routing| {
+            self.groups.iter().for_each(|change| change.apply(routing));
+        });
         self.regrouped.into_iter().for_each(|view| shared.repartitions.add(view));
         Remains { before: self.before, left: self.left }
     }
 }
 
 impl Txn<'_> {
-    /// Changes definitions. Claims everything: the program restarts with that claim if it did
-    /// not predict it. Not undone by [`Txn::rollback_to`], only with the whole program, so a
-    /// program that meets an error after it must stop with [`Stop::Abort`].
+    /// Changes definitions. Claims what [`Txn::claim_for`] does: the program restarts with that claim
+    /// if it did not predict it and somebody has a part of it. Not undone by [`Txn::rollback_to`],
+    /// only with the whole program, so a program that meets an error after it must stop with
+    /// [`Stop::Abort`].
     pub fn ddl(&mut self, op: DdlOp) -> Result<Inserted, Stop> {
-        if self.interactive.is_some() {
-            return Err(Stop::OneShotOnly);
-        }
-        if self.claimed != Claimed::Everything {
-            self.worker.scratch.missing.everything();
-            return Err(Stop::Restart);
-        }
+        self.claim_for([&op], [])?;
         self.worker.admit(self.shared)?;
         if self.ddl.is_none() {
-            self.hold_everything()?;
             self.level_sequences();
             self.ddl = Some(Box::new(DdlWork {
                 schema: (*self.worker.schema).clone(),
                 routing: (*self.worker.routing).clone(),
+                groups: Vec::new(),
+                sequences: SequenceChanges::default(),
                 before: Vec::new(),
                 dropped_references: Vec::new(),
                 meta: Vec::new(),
@@ -264,69 +294,17 @@ impl Txn<'_> {
             DdlOp::CopyTable { from, def, columns, reader } => self.copy_table(from, def, &columns, reader),
             DdlOp::CatchUp { from, to, columns, since } => self.catch_up(from, to, &columns, since),
             DdlOp::Truncate(id) => self.truncate(id),
-            DdlOp::CreateSequence(def) => self.put_sequence(def, None),
-            DdlOp::AlterSequence { def, restart, from } => {
-                let position = match restart {
-                    Some(value) => SequencePosition { last: value, called: false },
-                    None => self.sequence(from)?.position(),
-                };
-                self.put_sequence(def, Some(position))
-            }
-            DdlOp::DropSequence(id) => {
-                if let Some(work) = &mut self.ddl {
-                    work.schema.sequences.remove(&id);
-                    work.note(sequence_definition_key(id), None::<&SequenceDef>);
-                    work.note(super::sequence::sequence_key(id), None::<&SequenceDef>);
-                }
-                Ok(Inserted::Ok)
-            }
+            DdlOp::CreateSequence(def) => self.make_sequence(def),
+            DdlOp::AlterSequence { def, restart, from } => self.alter_sequence(def, restart, from),
+            DdlOp::DropSequence(id) => self.drop_sequence(id),
         }
-    }
-
-    /// A partition that split while this program queued has an upper part the claim did not
-    /// know. Once everything the routing table names is held, nothing can split any more.
-    fn hold_everything(&mut self) -> Result<(), Stop> {
-        let mut known: FxHashSet<PartitionId> = self.held.iter().map(|partition| partition.id).collect();
-        loop {
-            self.worker.refresh(self.shared);
-            let routing = self.worker.routing.clone();
-            for partition in routing.partitions() {
-                if !known.insert(partition.id) {
-                    continue;
-                }
-                if !partition.try_claim() {
-                    self.worker.scratch.missing.everything();
-                    return Err(Stop::Restart);
-                }
-                self.held.push(partition);
-            }
-            if self.shared.load_routing().version == routing.version {
-                return Ok(());
-            }
-        }
-    }
-
-    fn put_sequence(
-        &mut self,
-        def: SequenceDef,
-        position: Option<SequencePosition>,
-    ) -> Result<Inserted, Stop> {
-        let at = self.shared.next_meta_sequence();
-        if let Some(work) = &mut self.ddl {
-            let sequence = Sequence::new(def, position);
-            let record = super::sequence::SequenceRecord::new(sequence.position(), &def, at);
-            work.schema.sequences.insert(def.id, sequence);
-            work.note(sequence_definition_key(def.id), Some(&def));
-            work.note(super::sequence::sequence_key(def.id), Some(&record));
-        }
-        Ok(Inserted::Ok)
     }
 
     /// Rows may move between partitions of different sequences below: all start from the
     /// greatest, so that stamps of one leaf keep growing.
     fn level_sequences(&mut self) {
         let data = |partition: PartitionRef| {
-            // SAFETY: held by this transaction, as everything is; one reference at a time.
+            // SAFETY: held by this transaction; one reference at a time.
             unsafe { partition.data_mut() }
         };
         let greatest = self.held().iter().map(|partition| data(partition).sequence).max().unwrap_or(0);
@@ -374,7 +352,7 @@ impl Txn<'_> {
     ///
     /// This is the moment: the definitions and the routing table that named them are published no
     /// more, the epoch has been left, so that nobody waits for the memory to be freed who waits for the
-    /// epoch, and this transaction still holds every partition. Snapshots find the trees no more
+    /// epoch, and this transaction still holds the partitions they were in. Snapshots find the trees no more
     /// than anybody else does: they look for them by the definitions of now. Whoever has the old
     /// routing table at hand claims a shell at the most (see `crate::partition`).
     pub(super) fn clear_away(&mut self, remains: Remains) {
@@ -405,16 +383,6 @@ impl Txn<'_> {
             self.work()?.before.push(Before::Charged(partition, bytes));
         }
         Ok(())
-    }
-
-    /// The redo of the definitions.
-    pub(super) fn log_definitions(&mut self) {
-        if let Some(work) = &mut self.ddl {
-            for (key, bytes) in work.meta.drain(..) {
-                let at = self.shared.next_meta_sequence();
-                redo::meta(&mut self.worker.scratch.redo, at, key.as_bytes(), bytes.as_deref());
-            }
-        }
     }
 
     fn work(&mut self) -> Result<&mut DdlWork, Stop> {

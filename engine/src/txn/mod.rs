@@ -26,7 +26,7 @@
 //! - `undo`        the undo list and savepoints   - `commit`  the commit point
 //! - `limits`      how much one transaction may write
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
-//! - `ddl`         definitions changed under a claim of everything
+//! - `ddl`         definitions changed under a claim of their tables' groups
 //! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
 //! - `interactive` BEGIN … COMMIT       - `private_table` rows of tables that nobody else knows
 //! - `images`      what a transaction has written so far, for a cursor that it opens
@@ -210,8 +210,6 @@ enum Allowance {
 /// What a run holds.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claimed {
-    /// Every partition there is.
-    Everything,
     /// What it was predicted to need; it may claim more.
     Predicted,
     /// Nothing, and it claims nothing: a look at reference tables for a prediction.
@@ -296,6 +294,8 @@ pub struct Txn<'w> {
     /// Reference tables this transaction writes, as it sees them.
     reference_writes: Vec<(TreeId, u32, reference::SharedTree)>,
     ddl: Option<Box<ddl::DdlWork>>,
+    /// Groups of which it holds all partitions, so that nobody changes them: see [`Txn::claim_for`].
+    whole_groups: Vec<GroupId>,
     /// The row waiter this program enqueued before [`Stop::Wait`].
     waiting: Option<Arc<RowWaiter>>,
     /// What it has waited for before this run.
@@ -314,8 +314,10 @@ pub struct Txn<'w> {
     admitted: Noted<TreeId>,
     /// Sequences it may draw from.
     pub(crate) drawn_from: smallvec::SmallVec<[SequenceId; 2]>,
-    /// The version of the definitions when a number was drawn first.
+    /// The version of the definitions when a number was drawn first, and the sequences that numbers
+    /// were drawn from, with their incarnations.
     drawn_under: Option<u64>,
+    drawn: smallvec::SmallVec<[(SequenceId, u64); 2]>,
     /// The partitions may have another size than they had: look at them before the release.
     look: bool,
     /// Bytes of rows that it has added, and of images beside them.
@@ -377,6 +379,7 @@ impl<'w> Txn<'w> {
             references_read: smallvec::SmallVec::new(),
             reference_writes: Vec::new(),
             ddl: None,
+            whole_groups: Vec::new(),
             waiting: None,
             woken_at: None,
             woken: Vec::new(),
@@ -387,6 +390,7 @@ impl<'w> Txn<'w> {
             admitted: Noted::default(),
             drawn_from: smallvec::SmallVec::new(),
             drawn_under: None,
+            drawn: smallvec::SmallVec::new(),
             look: false,
             added_bytes: 0,
             images: limits::Weight::default(),

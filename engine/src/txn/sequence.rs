@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crossbeam::utils::CachePadded;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 
 use super::Txn;
@@ -56,10 +56,35 @@ impl SequencePosition {
 }
 
 #[derive(Debug)]
-struct SequenceState {
+pub(super) struct SequenceState {
     position: SequencePosition,
     /// Values up to here (in the direction of the increment) may be used: the log says so.
     bound: i128,
+    /// It was dropped, or another one is in its place: it gives no number and logs no bound any more.
+    ended: bool,
+}
+
+impl SequenceState {
+    fn new(def: &SequenceDef, position: SequencePosition) -> Self {
+        // The bound lies before the next value, so the first use logs.
+        let bound = position.next(def) - i128::from(def.increment);
+        Self { position, bound, ended: false }
+    }
+
+    /// Where the sequence stands.
+    pub fn position(&self) -> SequencePosition {
+        self.position
+    }
+
+    /// The sequence, which is new, goes on from where another one stood.
+    pub fn go_on_from(&mut self, def: &SequenceDef, position: SequencePosition) {
+        *self = Self::new(def, position);
+    }
+
+    /// The sequence ends.
+    pub fn end(&mut self) {
+        self.ended = true;
+    }
 }
 
 /// What the log and the checkpoint keep of a sequence.
@@ -108,9 +133,7 @@ pub enum NextValue {
 impl Sequence {
     pub(crate) fn new(def: SequenceDef, position: Option<SequencePosition>) -> Arc<Self> {
         let position = position.unwrap_or(SequencePosition { last: def.start, called: false });
-        // The bound lies before the next value, so the first use logs.
-        let bound = position.next(&def) - i128::from(def.increment);
-        let state = CachePadded::new(Mutex::new(SequenceState { position, bound }));
+        let state = CachePadded::new(Mutex::new(SequenceState::new(&def, position)));
         static INCARNATIONS: AtomicU64 = AtomicU64::new(0);
         let incarnation = INCARNATIONS.fetch_add(1, Ordering::Relaxed);
         Arc::new(Self { def, incarnation, bound_epoch: AtomicU64::new(0), state })
@@ -152,14 +175,29 @@ impl Sequence {
         value + count.min((end - value) / step).max(0) * step
     }
 
-    pub(crate) fn take(&self, shared: &Arc<Shared>, worker: &mut Worker, count: i128) -> (NextValue, Epoch) {
+    /// Keeps everybody from drawing until the latch is given back.
+    pub(super) fn latch(&self) -> MutexGuard<'_, SequenceState> {
+        self.state.lock()
+    }
+
+    /// The first of so many values, as far as there are so many, and the epoch that whoever uses them
+    /// depends on. `None`: the sequence has ended, and the definitions of now know what is in its place.
+    pub(crate) fn take(
+        &self,
+        shared: &Arc<Shared>,
+        worker: &mut Worker,
+        count: i128,
+    ) -> Option<(NextValue, Epoch)> {
         let mut state = self.state.lock();
+        if state.ended {
+            return None;
+        }
         let def = &self.def;
         let step = i128::from(def.increment);
         let mut value = state.position.next(def);
         if value > i128::from(def.max) || value < i128::from(def.min) {
             if !def.cycle {
-                return (NextValue::Exhausted, self.bound_epoch());
+                return Some((NextValue::Exhausted, self.bound_epoch()));
             }
             value = i128::from(if step > 0 { def.min } else { def.max });
             state.bound = value - step;
@@ -170,7 +208,7 @@ impl Sequence {
             self.note_bound(log_bound(shared, worker, def, called_to(state.bound)));
         }
         state.position = called_to(last);
-        (NextValue::Value(value as i64), self.bound_epoch())
+        Some((NextValue::Value(value as i64), self.bound_epoch()))
     }
 
     /// What depends on a value that was drawn depends on this epoch.
@@ -182,12 +220,22 @@ impl Sequence {
         self.bound_epoch.store(epoch.0, Ordering::Release);
     }
 
-    pub(crate) fn set(&self, shared: &Arc<Shared>, worker: &mut Worker, value: i64, called: bool) -> Epoch {
+    /// Sets it to a value; the epoch that whoever knows of it depends on. `None` as of [`Sequence::take`].
+    pub(crate) fn set(
+        &self,
+        shared: &Arc<Shared>,
+        worker: &mut Worker,
+        value: i64,
+        called: bool,
+    ) -> Option<Epoch> {
         let mut state = self.state.lock();
+        if state.ended {
+            return None;
+        }
         state.position = SequencePosition { last: value, called };
         state.bound = state.position.next(&self.def) - i128::from(self.def.increment);
         self.note_bound(log_bound(shared, worker, &self.def, state.position));
-        self.bound_epoch()
+        Some(self.bound_epoch())
     }
 }
 
@@ -236,10 +284,11 @@ impl Txn<'_> {
     pub fn hidden_row_id(&mut self) -> i64 {
         if self.worker.row_ids.is_empty() {
             let sequence = self.shared.row_ids.clone();
-            let (taken, epoch) = sequence.take(self.shared, self.worker, ROW_ID_BLOCK);
-            self.worker.row_ids_epoch = epoch;
-            if let NextValue::Value(first) = taken {
-                self.worker.row_ids = first..first + ROW_ID_BLOCK as i64;
+            if let Some((taken, epoch)) = sequence.take(self.shared, self.worker, ROW_ID_BLOCK) {
+                self.worker.row_ids_epoch = epoch;
+                if let NextValue::Value(first) = taken {
+                    self.worker.row_ids = first..first + ROW_ID_BLOCK as i64;
+                }
             }
         }
         let epoch = self.worker.row_ids_epoch;
@@ -249,23 +298,14 @@ impl Txn<'_> {
 
     /// `nextval`. [`Stop::Recompile`] if there is no such sequence.
     pub fn next_value(&mut self, id: SequenceId) -> Result<NextValue, Stop> {
-        self.admit_sequence(id)?;
-        let sequence = self.sequence(id)?;
-        self.draws_under();
-        let (value, epoch) = sequence.take(self.shared, self.worker, 1);
-        self.depend(epoch);
-        Ok(value)
+        self.draw(id, 1).map(|(value, _)| value)
     }
 
     /// So many values at once, as far as there are so many before the sequence's end: the first and the
     /// last of them; `None` if there is none. Else as [`Txn::next_value`].
     pub fn next_values(&mut self, id: SequenceId, count: i64) -> Result<Option<(i64, i64)>, Stop> {
-        self.admit_sequence(id)?;
-        let sequence = self.sequence(id)?;
-        self.draws_under();
         let count = i128::from(count.max(1));
-        let (value, epoch) = sequence.take(self.shared, self.worker, count);
-        self.depend(epoch);
+        let (value, sequence) = self.draw(id, count)?;
         Ok(match value {
             // Within the sequence's bounds, which are 64 bits wide.
             NextValue::Value(first) => Some((first, sequence.ahead(i128::from(first), count - 1) as i64)),
@@ -273,12 +313,28 @@ impl Txn<'_> {
         })
     }
 
+    /// Draws from a sequence, or from the one that is in its place by now.
+    fn draw(&mut self, id: SequenceId, count: i128) -> Result<(NextValue, Arc<Sequence>), Stop> {
+        self.admit_sequence(id)?;
+        loop {
+            let sequence = self.sequence(id)?;
+            if let Some((value, epoch)) = sequence.take(self.shared, self.worker, count) {
+                self.note_drawn(id, sequence.incarnation());
+                self.depend(epoch);
+                return Ok((value, sequence));
+            }
+            // It has ended, and with its latch the definitions of now are published.
+            self.worker.refresh(self.shared);
+        }
+    }
+
     /// A value that this transaction takes over from one that was undone, to be run again: as with
     /// [`Txn::next_value`], whoever uses it depends on what the log says of it.
     pub fn lean_on_value(&mut self, id: SequenceId) -> Result<(), Stop> {
         self.admit_sequence(id)?;
-        self.draws_under();
-        let epoch = self.running(id)?.bound_epoch();
+        let running = self.running(id)?;
+        let (epoch, incarnation) = (running.bound_epoch(), running.incarnation());
+        self.note_drawn(id, incarnation);
         self.depend(epoch);
         Ok(())
     }
@@ -286,23 +342,40 @@ impl Txn<'_> {
     /// `setval(sequence, value, is_called)`; not undone with the transaction, as in PostgreSQL.
     pub fn set_value(&mut self, id: SequenceId, value: i64, is_called: bool) -> Result<(), Stop> {
         self.admit_sequence(id)?;
-        let sequence = self.sequence(id)?;
-        let epoch = sequence.set(self.shared, self.worker, value, is_called);
-        self.depend(epoch);
-        Ok(())
+        loop {
+            let sequence = self.sequence(id)?;
+            if let Some(epoch) = sequence.set(self.shared, self.worker, value, is_called) {
+                self.depend(epoch);
+                return Ok(());
+            }
+            self.worker.refresh(self.shared);
+        }
     }
 
-    /// A number comes from a sequence as these definitions have it: see [`Txn::holds_too_late`].
-    fn draws_under(&mut self) {
+    /// A number comes from a sequence as these definitions have it: see [`Txn::numbers_hold`].
+    fn note_drawn(&mut self, id: SequenceId, incarnation: u64) {
+        // Nobody else alters sequences while this transaction does, and of its own only it knows.
+        if self.ddl.is_some() {
+            return;
+        }
         self.drawn_under.get_or_insert(self.worker.definitions_version());
+        if !self.drawn.contains(&(id, incarnation)) {
+            self.drawn.push((id, incarnation));
+        }
     }
 
-    /// Whether the claim just made, the only one, came after definitions that came after a number
-    /// was drawn. They may have restarted the sequence, and others may have the same number from it
-    /// by now; while a claim is held, nobody defines anything.
-    pub(super) fn holds_too_late(&self) -> bool {
-        self.held.len() == 1
-            && self.drawn_under.is_some_and(|version| version != self.shared.definitions_version())
+    /// Whether the sequences that numbers were drawn from are in force. Others may have the same numbers
+    /// from what is in the place of one that is not, and have used them: then this transaction, which
+    /// comes before that, must not come after it.
+    pub(super) fn numbers_hold(&self) -> bool {
+        let Some(version) = self.drawn_under else { return true };
+        if version == self.shared.definitions_version() {
+            return true;
+        }
+        let schema = self.shared.load_schema();
+        self.drawn.iter().all(|(id, incarnation)| {
+            schema.sequences.get(id).is_some_and(|sequence| sequence.incarnation == *incarnation)
+        })
     }
 
     /// The running sequence behind an id.

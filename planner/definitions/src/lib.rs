@@ -1,7 +1,7 @@
 //! Definitions: from a DDL statement and the catalog to what must change.
 //!
 //! Planning reads only a [`Catalog`](archipel_sql::catalog::Catalog) and writes nothing. The caller runs the plan as one
-//! program that claims everything: it makes sure that the catalog is still the one planned
+//! program that claims the tables concerned: it makes sure that the catalog is still the one planned
 //! with, runs the validations, the engine's operations and the catalog rows' changes, and so
 //! has both in one redo group.
 //!

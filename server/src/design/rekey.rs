@@ -62,7 +62,7 @@ pub async fn copy(server: &Arc<Server>, database: &Database, oid: Oid, place: Ev
         return Ok(true);
     };
     let to = def.id;
-    let began = server.engine.submit(BeginCopy { def, since: 0 }, SubmitOptions::default()).await;
+    let began = server.engine.submit(BeginCopy { from, def, since: 0 }, SubmitOptions::default()).await;
     began.outcome.result.map_err(stopped)?;
     let copy = Copy { table, from, to, columns, changes, since: began.program.since };
     let done = copy.run(server, database).await;

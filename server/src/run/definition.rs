@@ -1,6 +1,6 @@
-//! A definition as an engine program: it claims everything, checks the rows that are there and those
-//! that it is to write, changes the engine's tables and the catalog's rows, and so has both in one redo
-//! group.
+//! A definition as an engine program: it claims the groups of its tables, checks the rows that are there
+//! and those that it is to write, changes the engine's tables and the catalog's rows, and so has both in
+//! one redo group.
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,7 +10,8 @@ use super::computed_value::ComputedRun;
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::Commit;
 use archipel_engine::{
-    CATALOG_TREE, ClaimSet, DdlOp, Engine, Inserted, Program, Refused, RoutingTable, Stop, Txn,
+    CATALOG_TREE, ClaimSet, DdlOp, Engine, Inserted, Program, REFERENCE_GROUP, Refused, RoutingTable, Stop,
+    Txn,
 };
 use archipel_planner::ddl::{FaultyKey, WrittenPart};
 use archipel_planner::native::{CompiledStatement, ExecContext, ExecResult, Notice, RowSink, RunOf};
@@ -249,6 +250,16 @@ impl DefinitionRun {
         self
     }
 
+    /// Claims what the operations are about, and what is looked at for them: before anything is done, which
+    /// a restart would undo.
+    fn claim(&self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        if self.extent != Extent::Whole || self.operations.is_empty() {
+            return Ok(());
+        }
+        let looked_at = self.validations.iter().flat_map(|validation| &validation.query.tables);
+        txn.claim_for(self.ddl(), looked_at.map(|(table, _)| *table))
+    }
+
     /// Runs the validations over rows as they are.
     fn look(&mut self, txn: &mut Txn<'_>) -> ExecResult<()> {
         let Some(host) = &self.host else { return Ok(()) };
@@ -297,19 +308,20 @@ impl DefinitionRun {
 }
 
 impl Program for DefinitionRun {
+    /// Whoever changes definitions is nobody's load.
+    fn counts(&self) -> bool {
+        self.extent != Extent::Whole || self.operations.is_empty()
+    }
+
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
         // Otherwise it claims what it reads as it comes to it, as a statement of its transaction.
-        if self.extent != Extent::Whole {
-            return;
-        }
-        if !self.operations.is_empty() {
-            claims.everything();
-        } else if !self.changes.is_empty() {
-            claims.add_group(archipel_engine::REFERENCE_GROUP);
+        if self.extent == Extent::Whole && !(self.operations.is_empty() && self.changes.is_empty()) {
+            claims.add_group(REFERENCE_GROUP);
         }
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.claim(txn)?;
         let _depth = self.host.as_ref().map(|host| Depth::of(host.settings.stack_depth_kb));
         let _watch = self.host.as_ref().map(|host| Watch::of(host.clone()));
         (self.error, self.foreseen, self.met) = (None, None, None);
@@ -343,6 +355,10 @@ pub struct CommitWithDefinitions {
 }
 
 impl Program for CommitWithDefinitions {
+    fn counts(&self) -> bool {
+        self.definitions.counts()
+    }
+
     fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
         if let Some(commit) = &mut self.commit {
             commit.predict(routing, claims);
@@ -351,6 +367,7 @@ impl Program for CommitWithDefinitions {
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
+        self.definitions.claim(txn)?;
         if let Some(commit) = &mut self.commit {
             commit.run(txn)?;
         }

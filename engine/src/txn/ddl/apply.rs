@@ -1,4 +1,4 @@
-//! Tables and indexes made, changed and dropped, under a claim of everything.
+//! Tables and indexes made, changed and dropped, under a claim of all their groups.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
@@ -68,7 +68,7 @@ impl Txn<'_> {
         self.held.push(partition);
         let work = self.work()?;
         work.made.push(partition);
-        work.routing.put_group(group, vec![Route { low: KeyBuf::new(), partition }]);
+        work.put_group(group, vec![Route { low: KeyBuf::new(), partition }]);
         work.note_group(group);
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Txn<'_> {
                 continue;
             }
             for partition in self.partitions_of(group) {
-                // SAFETY: everything is held; the reference ends in this iteration.
+                // SAFETY: the group is held; the reference ends in this iteration.
                 let data = unsafe { partition.data_mut() };
                 if let Some(root) = data.roots.get_mut(position as usize) {
                     self.ddl_versions_note(partition, position, root.version);
@@ -407,7 +407,7 @@ impl Txn<'_> {
     /// Logs that a row is gone with the root it was in. Its partition counts as written.
     fn log_delete(&mut self, table: &TableMeta, key: &[u8]) {
         if let Some(partition) = self.ddl.as_ref().and_then(|work| work.routing.find(table.group, key)) {
-            // SAFETY: everything is held; the reference ends with the statement.
+            // SAFETY: the group is held; the reference ends with the statement.
             unsafe { partition.data_mut() }.next_sequence();
         }
         redo::delete(&mut self.worker.scratch.redo, table.def.id, key);
@@ -452,14 +452,14 @@ impl DdlWork {
             let routes = self.routing.routes(group);
             self.left.extend(routes.iter().map(|route| route.partition));
             self.meta.extend(GroupPlaces::of_dropped_group(group, routes));
-            self.routing.drop_group(group);
+            self.drop_group(group);
         }
     }
 }
 
 fn sequence(partition: &PartitionRef) -> u64 {
     let partition: &Partition = partition;
-    // SAFETY: callers hold everything; the reference ends with the expression.
+    // SAFETY: callers hold the partition; the reference ends with the expression.
     unsafe { partition.data_mut() }.sequence
 }
 

@@ -4,7 +4,7 @@
 //! ```text
 //! begin    an empty copy that nobody else knows, and the sequence that all stamps are below
 //! slices   some rows at a time, each slice one transaction, in key order
-//! end      everything claimed: the rows of leaves that were stamped since are compared with the
+//! end      both tables claimed: the rows of leaves that were stamped since are compared with the
 //!          copy; then it has as many rows as the table, or rows were deleted meanwhile, and the
 //!          copy is given up
 //! ```
@@ -17,24 +17,32 @@ use crate::partition::{ClaimSet, NOT_COMMITTED, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::schema::TableDef;
 use crate::storage::{KeyBuf, Row};
-use crate::table::TableMeta;
+use crate::table::{REFERENCE_GROUP, TableMeta};
 use crate::txn::{ColumnSource, DdlOp, Direction, Inserted, KeyRange, Place, Txn};
 use std::ops::{Bound, ControlFlow};
 
 /// Makes an empty copy of a table.
 pub struct BeginCopy {
+    pub from: TreeId,
     pub def: TableDef,
     /// Set by the run: whatever is written later is stamped above this.
     pub since: u64,
 }
 
 impl Program for BeginCopy {
+    fn counts(&self) -> bool {
+        false
+    }
+
     fn predict(&mut self, _routing: &RoutingTable, claims: &mut ClaimSet) {
-        claims.everything();
+        claims.add_group(REFERENCE_GROUP);
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        match txn.ddl(DdlOp::CreateTable(self.def.clone()))? {
+        let op = DdlOp::CreateTable(self.def.clone());
+        // What is written to the table later is stamped above what all its partitions have now.
+        txn.claim_for([&op], [self.from])?;
+        match txn.ddl(op)? {
             Inserted::Ok => {}
             _ => return Err(Stop::Abort),
         }
@@ -166,7 +174,7 @@ impl Txn<'_> {
         let mut copied = 0;
         for (group, position) in trees {
             for partition in self.partitions_of(group) {
-                // SAFETY: everything is held; the reference ends in this iteration.
+                // SAFETY: the group is held; the reference ends in this iteration.
                 let data = unsafe { partition.data_mut() };
                 if let Some(root) = data.roots.get_mut(position as usize) {
                     root.since = NOT_COMMITTED;

@@ -175,7 +175,7 @@ impl Txn<'_> {
         let parts = |txn: &Self, (group, position)| Parts { partitions: txn.partitions_of(group), position };
         let (from, to) = (parts(self, from), parts(self, to));
         let complete = from.partitions.iter().all(|partition| {
-            // SAFETY: held by this transaction, as everything is; the reference ends here.
+            // SAFETY: held by this transaction; the reference ends here.
             unsafe { partition.data_mut() }.root(from.position, id, was).is_some()
         });
         if !complete || to.partitions.is_empty() {
@@ -221,7 +221,7 @@ impl Txn<'_> {
         self.put_reference(new.def.id, new.version, tree);
         self.level_sequences();
         let partition = self.partition_for(REFERENCE_GROUP, &[])?;
-        // SAFETY: everything is held; the reference ends with the statement.
+        // SAFETY: the group is held; the reference ends with the statement.
         unsafe { partition.data_mut() }.bytes += bytes;
         self.work()?.before.push(Before::Bytes(partition, bytes));
         for index in &new.indexes {
@@ -239,7 +239,7 @@ impl Txn<'_> {
     fn take_tree(&mut self, table: &TableMeta, from: Parts) -> Result<(SharedTree, i64), Stop> {
         let version = table.version;
         let quiet = from.partitions.iter().all(|partition| {
-            // SAFETY: held by this transaction, as everything is; the reference ends here.
+            // SAFETY: held by this transaction; the reference ends here.
             let root = unsafe { partition.data_mut() }.root(from.position, table.def.id, version);
             root.is_some_and(|root| root.overlay.is_empty() && root.versions.is_empty())
         });
@@ -261,7 +261,7 @@ impl Txn<'_> {
     /// Gives the roots of a tree that stays where it is another layout version.
     fn stamp_tree(&mut self, id: TreeId, group: GroupId, position: u32, version: u32) -> Result<(), Stop> {
         for partition in self.partitions_of(group) {
-            // SAFETY: everything is held; the reference ends in this iteration.
+            // SAFETY: the group is held; the reference ends in this iteration.
             let data = unsafe { partition.data_mut() };
             if let Some(root) = data.roots.get_mut(position as usize).filter(|root| root.id == Some(id)) {
                 self.ddl_versions_note(partition, position, root.version);
