@@ -27,6 +27,12 @@ pub(crate) enum Bug {
     NumberNotStored,
     /// A page of a long read shows what is committed now, and not what its snapshot shows.
     NewerPage,
+    /// Writers leave an index alone that is still being filled.
+    DeclaredUnattended,
+    /// Who fills an index makes entries of rows that an open transaction is about to change.
+    FilledOverImages,
+    /// A start takes an index that was only declared for one that was complete.
+    DeclaredKept,
     /// Not a mistake in a protocol, but a panic where none may be survived.
     PanicAtCommit,
     PanicInStorage,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::ColumnKind;
@@ -31,6 +31,7 @@ pub struct TableMeta {
     pub layout: RowLayout,
     /// Grows with every change of the table's columns, key, placement or indexes.
     pub version: u32,
+    /// Those of `def` in its order, then those that are declared: see [`TableMeta::declared`].
     pub indexes: Vec<IndexMeta>,
     /// Where a partition of the group keeps this tree.
     pub(crate) root: u32,
@@ -59,6 +60,12 @@ impl TableMeta {
     /// The index with this id.
     pub fn index(&self, id: TreeId) -> Option<&IndexMeta> {
         self.indexes.iter().find(|index| index.def.id == id)
+    }
+
+    /// The indexes that writers keep up and nobody reads yet, for they are still being filled: they are
+    /// not in `def`.
+    pub fn declared(&self) -> &[IndexMeta] {
+        &self.indexes[self.def.indexes.len()..]
     }
 
     /// Appends the storage key of `row` to `out`.
@@ -160,12 +167,41 @@ pub(crate) struct Schema {
     pub sequences: FxHashMap<SequenceId, Arc<Sequence>>,
     /// The tables that indexes are of.
     owners: FxHashMap<TreeId, TreeId>,
+    /// Indexes that were declared and given up since the start. Open transactions may have written to
+    /// them, and will not find them at their end.
+    pub given_up: FxHashSet<TreeId>,
 }
 
 impl Schema {
     /// Adds a table or a new version of one, keeping the root positions of trees that stay in
-    /// their group.
+    /// their group, and the indexes that are declared.
     pub fn put_table(&mut self, def: TableDef, version: u32) -> Arc<TableMeta> {
+        let mut declared = self.declared_of(def.id);
+        declared.retain(|index| def.indexes.iter().all(|known| known.id != index.id));
+        self.put_with(def, version, declared)
+    }
+
+    fn declared_of(&self, table: TreeId) -> Vec<IndexDef> {
+        let declared = self.tables.get(&table).into_iter().flat_map(|table| table.declared());
+        declared.map(|index| index.def.clone()).collect()
+    }
+
+    /// Declares an index of a table.
+    pub fn declare_index(&mut self, table: &TableMeta, index: IndexDef, version: u32) -> Arc<TableMeta> {
+        let mut declared = self.declared_of(table.def.id);
+        declared.push(index);
+        self.put_with(table.def.clone(), version, declared)
+    }
+
+    /// Gives a declared index up; the layout of nothing else changes.
+    pub fn give_up_index(&mut self, table: &TableMeta, index: TreeId) -> Arc<TableMeta> {
+        let mut declared = self.declared_of(table.def.id);
+        declared.retain(|known| known.id != index);
+        self.given_up.insert(index);
+        self.put_with(table.def.clone(), table.version, declared)
+    }
+
+    fn put_with(&mut self, def: TableDef, version: u32, declared: Vec<IndexDef>) -> Arc<TableMeta> {
         let old = self.take_table(def.id);
         let group = group_of(&def.placement);
         let kept = |id: TreeId, group: GroupId| -> Option<u32> {
@@ -189,7 +225,7 @@ impl Schema {
             meta.distribution = describe(&def.key);
         }
         let mut indexes = Vec::new();
-        for index in &def.indexes {
+        for index in def.indexes.iter().chain(&declared) {
             let group = match index.placement {
                 IndexPlacement::Local => group,
                 IndexPlacement::Global { group } => group,

@@ -1,12 +1,15 @@
-//! Definitions beside everything else: an index that comes and goes, a table that changes its group, and
-//! a sequence that is altered, or restarted with its table emptied, while others draw from it.
+//! Definitions beside everything else: an index that comes and goes, at once or in slices, a table that
+//! changes its group, and a sequence that is altered, or restarted with its table emptied, while others
+//! draw from it.
 
 use super::common::*;
 use super::programs::*;
 use super::*;
 use crate::id::SequenceId;
+use crate::program::Program;
+use crate::schema::{IndexDef, IndexPlacement};
 use crate::table::SequenceDef;
-use crate::txn::NextValue;
+use crate::txn::{BuildStep, FillIndex, NextValue};
 
 /// Rows under the numbers that were drawn: `numbers (number int8 primary key)`.
 const NUMBERS: TreeId = TreeId(122);
@@ -25,6 +28,82 @@ fn numbers_table() -> TableDef {
 
 fn number_def(increment: i64) -> SequenceDef {
     SequenceDef { id: NUMBER, start: 1, increment, min: 1, max: i64::MAX, cycle: false }
+}
+
+/// The first id of indexes that are filled in slices; each has its own.
+const BUILT: u32 = 1_000;
+
+/// How far an index is that is filled in slices.
+#[derive(Clone)]
+enum Stage {
+    Declare,
+    Fill(KeyBuf),
+    Complete,
+    GiveUp,
+}
+
+/// An index that is filled in slices, and its program that is under way.
+pub struct Build {
+    id: TreeId,
+    stage: Stage,
+    under_way: Submission<Script<Option<KeyBuf>>>,
+}
+
+fn built_index(id: TreeId) -> IndexDef {
+    let placement = IndexPlacement::Global { group: GroupId(id.0) };
+    IndexDef { id, name: format!("accounts_balance_{id}"), placement, ..balance_index_def() }
+}
+
+fn build_step(step: BuildStep) -> DdlOp {
+    DdlOp::BuildIndex { table: ACCOUNTS, step }
+}
+
+/// A change of definitions, or a slice, as a program of one kind.
+fn stage_program(id: TreeId, stage: &Stage, rows_max: usize) -> Script<Option<KeyBuf>> {
+    let definition = |op: DdlOp| {
+        script(
+            |_, claims| claims.add_group(REFERENCE_GROUP),
+            move |txn| {
+                txn.claim_for([&op], [])?;
+                between(txn);
+                assert_eq!(txn.ddl(op.clone())?, Inserted::Ok);
+                between(txn);
+                Ok(None)
+            },
+        )
+    };
+    match stage {
+        Stage::Declare => script(
+            |_, claims| claims.add_group(REFERENCE_GROUP),
+            move |txn| {
+                let op = build_step(BuildStep::Declare(built_index(id)));
+                txn.claim_for([&op], [])?;
+                if txn.table(ACCOUNTS).ok_or(Stop::Recompile)?.indexes.len() > 1 {
+                    return Err(Stop::Abort);
+                }
+                between(txn);
+                assert_eq!(txn.ddl(op)?, Inserted::Ok);
+                between(txn);
+                Ok(None)
+            },
+        ),
+        Stage::Fill(from) => {
+            let from = from.clone();
+            script(
+                |_, _| {},
+                move |txn| {
+                    let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+                    let index = table.declared().first().ok_or(Stop::Recompile)?;
+                    let mut slice = FillIndex::new(&table, index, from.clone(), rows_max);
+                    slice.run(txn)?;
+                    between(txn);
+                    Ok(slice.next)
+                },
+            )
+        }
+        Stage::Complete => definition(build_step(BuildStep::Complete(id))),
+        Stage::GiveUp => definition(build_step(BuildStep::GiveUp(id))),
+    }
 }
 
 /// The table and its sequence, as a new world has them.
@@ -65,11 +144,14 @@ impl Simulation {
         let program = script(
             |_, claims| claims.add_group(REFERENCE_GROUP),
             |txn| {
-                let there = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?.index(BY_BALANCE).is_some();
-                let op = if there {
-                    DdlOp::DropIndex { table: ACCOUNTS, index: BY_BALANCE }
-                } else {
-                    DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }
+                txn.claim_for([&DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() }], [])?;
+                let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+                if !table.declared().is_empty() {
+                    return Ok(());
+                }
+                let op = match table.def.indexes.iter().find(|index| index.id != BY_OWNER) {
+                    Some(index) => DdlOp::DropIndex { table: ACCOUNTS, index: index.id },
+                    None => DdlOp::CreateIndex { table: ACCOUNTS, index: balance_index_def() },
                 };
                 between(txn);
                 assert_eq!(txn.ddl(op)?, Inserted::Ok);
@@ -114,6 +196,50 @@ impl Simulation {
         self.count(what);
     }
 
+    /// An index that is filled in slices comes a step further.
+    pub fn build_index(&self) {
+        let Some(mut build) = self.build.borrow_mut().take() else {
+            let id = TreeId(BUILT + self.completed.borrow().len() as u32);
+            self.completed.borrow_mut().push(false);
+            return self.submit_stage(id, Stage::Declare);
+        };
+        let Some(done) = build.under_way.try_take() else {
+            *self.build.borrow_mut() = Some(build);
+            return;
+        };
+        self.count("transaction");
+        let next = match (build.stage, done.outcome.result) {
+            (Stage::Declare, Ok(())) => Stage::Fill(KeyBuf::new()),
+            (Stage::Declare, Err(Stop::Abort)) => return,
+            (Stage::Fill(_), Ok(())) => match done.program.value.flatten() {
+                Some(_) if self.below(60) == 0 => Stage::GiveUp,
+                Some(next) => Stage::Fill(next),
+                None => Stage::Complete,
+            },
+            (Stage::Fill(from), Err(Stop::LockNotAvailable)) => {
+                self.count("slice refused");
+                Stage::Fill(from)
+            }
+            (Stage::Complete, Ok(())) => return self.count("index filled"),
+            (Stage::GiveUp, Ok(())) => return self.count("index given up"),
+            (stage, Err(Stop::DiskFull | Stop::LogFailed | Stop::Recompile)) => stage,
+            (_, other) => return self.expect(Err(format!("an index that is filled ended with {other:?}"))),
+        };
+        self.submit_stage(build.id, next);
+    }
+
+    fn submit_stage(&self, id: TreeId, stage: Stage) {
+        self.note("build", id.0.into(), 0);
+        if matches!(stage, Stage::Complete)
+            && let Some(completed) = self.completed.borrow_mut().get_mut((id.0 - BUILT) as usize)
+        {
+            *completed = true;
+        }
+        let program = stage_program(id, &stage, 1 + self.below(5) as usize);
+        let under_way = self.engine().submit(program, SubmitOptions::default());
+        *self.build.borrow_mut() = Some(Build { id, stage, under_way });
+    }
+
     /// Draws a number and puts a row under it, which is new, as every number is.
     pub fn submit_number(&self) {
         self.note("number", 0, 0);
@@ -139,8 +265,16 @@ impl Simulation {
         self.count("number");
     }
 
-    /// What a start finds of definitions is whole: of the numbers that it has, none comes again.
+    /// What a start finds of definitions is whole: indexes that are complete; and of the numbers that it
+    /// has, none comes again.
     pub fn check_definitions(&self, engine: &Engine) {
+        let table = engine.table(ACCOUNTS).expect("there");
+        let completed = self.completed.borrow();
+        let is_whole = |id: TreeId| id.0 < BUILT || completed.get((id.0 - BUILT) as usize) == Some(&true);
+        self.expect(match table.indexes.iter().find(|index| !is_whole(index.def.id)) {
+            None => Ok(()),
+            Some(index) => Err(format!("{} was never completed", index.def.name)),
+        });
         let (result, _) = unpredicted(engine, |txn| {
             let NextValue::Value(number) = txn.next_value(NUMBER)? else { return Err(Stop::Abort) };
             let table = txn.table(NUMBERS).ok_or(Stop::Recompile)?;

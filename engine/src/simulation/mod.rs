@@ -145,6 +145,9 @@ struct Simulation {
     reads: RefCell<Vec<(u64, Submission<Script<Whole>>)>>,
     others: RefCell<Vec<Submission<Script<()>>>>,
     changes: RefCell<Vec<(&'static str, Submission<Repartitioning>)>>,
+    /// An index that is filled in slices, and whether those that were so have been completed.
+    build: RefCell<Option<definitions::Build>>,
+    completed: RefCell<Vec<bool>>,
     sessions: RefCell<Vec<Session>>,
     snapshots: RefCell<Vec<Rc<Snapshot>>>,
     /// Who reads in pages just now, the one highest on the stack last.
@@ -198,6 +201,8 @@ impl Simulation {
             reads: RefCell::default(),
             others: RefCell::default(),
             changes: RefCell::default(),
+            build: RefCell::default(),
+            completed: RefCell::default(),
             sessions: RefCell::default(),
             snapshots: RefCell::default(),
             readers: RefCell::default(),
@@ -346,7 +351,8 @@ impl Simulation {
         }
         match self.below(1_000) {
             0..340 => self.submit_transfer(),
-            340..588 => self.drain(),
+            340..575 => self.drain(),
+            575..588 => self.build_index(),
             588..600 => self.read_in_pages(),
             600..620 => self.follow_memory(),
             620..690 => self.submit_read(),
@@ -526,6 +532,7 @@ impl Simulation {
         self.reads.borrow_mut().clear();
         self.others.borrow_mut().clear();
         self.changes.borrow_mut().clear();
+        *self.build.borrow_mut() = None;
         self.sessions.borrow_mut().clear();
         self.snapshots.borrow_mut().clear();
         self.handles.borrow_mut().clear();

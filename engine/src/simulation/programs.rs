@@ -194,7 +194,7 @@ pub fn mirrored(txn: &mut Txn<'_>) -> Result<Option<i64>, Stop> {
 pub fn check_indexes(engine: &Engine) {
     let (result, _) = unpredicted(engine, |txn| {
         let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
-        for index in &table.indexes {
+        for index in &table.indexes[..table.def.indexes.len()] {
             let mut keys = Vec::new();
             txn.scan_index(&table, &index.def, KeyRange::ALL, Direction::Ascending, &mut |_, key| {
                 keys.push(key.to_vec());

@@ -99,6 +99,9 @@ const MUST_HAPPEN: &[&str] = &[
     "regroup",
     "alter sequence",
     "number",
+    "slice refused",
+    "index filled",
+    "index given up",
     "compared",
     "looked",
     "read in pages",
@@ -262,4 +265,19 @@ fn a_page_that_goes_on_at_a_stale_bound_is_found() {
 #[test]
 fn a_page_that_is_newer_than_its_snapshot_is_found() {
     is_found(Bug::NewerPage);
+}
+
+#[test]
+fn an_index_that_writers_leave_alone_while_it_is_filled_is_found() {
+    is_found(Bug::DeclaredUnattended);
+}
+
+#[test]
+fn an_index_that_is_filled_over_images_is_found() {
+    is_found(Bug::FilledOverImages);
+}
+
+#[test]
+fn an_index_that_a_start_should_not_know_is_found() {
+    is_found(Bug::DeclaredKept);
 }

@@ -14,6 +14,7 @@
 mod apply;
 mod claims;
 mod copying;
+mod declared;
 mod regroup;
 mod sequences;
 
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 pub use copying::{BeginCopy, CopySlice};
+pub use declared::FillIndex;
 use serde::{Deserialize, Serialize};
 
 use super::repartition::RepartitionView;
@@ -44,6 +46,11 @@ pub enum DdlOp {
     CreateIndex {
         table: TreeId,
         index: IndexDef,
+    },
+    /// A step on the way of an index that is filled while everybody else goes on.
+    BuildIndex {
+        table: TreeId,
+        step: BuildStep,
     },
     DropIndex {
         table: TreeId,
@@ -84,6 +91,17 @@ pub enum DdlOp {
         from: SequenceId,
     },
     DropSequence(SequenceId),
+}
+
+/// A step of an index that is filled in slices: see [`FillIndex`].
+#[derive(Clone, Debug)]
+pub enum BuildStep {
+    /// An empty index of a distributed table, which writers keep up from then on and nobody reads.
+    Declare(IndexDef),
+    /// The declared index, which is filled, becomes one like any other.
+    Complete(TreeId),
+    /// The declared index goes.
+    GiveUp(TreeId),
 }
 
 /// Where a column of an altered table comes from.
@@ -158,6 +176,9 @@ impl From<Cell<'_>> for OwnedCell {
 pub(crate) struct TableRecord {
     pub def: TableDef,
     pub version: u32,
+    /// Indexes that are still being filled. A start knows nothing of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub declared: Vec<IndexDef>,
 }
 
 /// The key of a table's definition in the log's meta space.
@@ -289,6 +310,7 @@ impl Txn<'_> {
             DdlOp::CreateTable(def) => self.create_table(def),
             DdlOp::DropTable(id) => self.drop_table(id),
             DdlOp::CreateIndex { table, index } => self.create_index(table, index),
+            DdlOp::BuildIndex { table, step } => self.build_index(table, step),
             DdlOp::DropIndex { table, index } => self.drop_index(table, index),
             DdlOp::AlterTable { def, columns } => self.alter_table(def, &columns),
             DdlOp::CopyTable { from, def, columns, reader } => self.copy_table(from, def, &columns, reader),

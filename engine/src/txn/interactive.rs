@@ -513,7 +513,9 @@ impl Program for RollbackTo {
             notes.iter().skip(self.savepoint.notes).map(|note| (note.place, note.key.clone())).collect()
         };
         for (place, key) in &places {
-            txn.partition_for(place.group, key)?;
+            if !txn.is_given_up(place.id) {
+                txn.partition_for(place.group, key)?;
+            }
         }
         loop {
             let note = {
@@ -525,6 +527,9 @@ impl Program for RollbackTo {
                 return Ok(());
             };
             self.state.weight.subtract(note.weight);
+            if txn.is_given_up(note.place.id) {
+                continue;
+            }
             let partition = txn.partition_for(note.place.group, &note.key)?;
             if txn.root(partition, note.place).is_err() {
                 note.place = txn.place_now(note.place);
@@ -543,6 +548,7 @@ impl Txn<'_> {
             state.notes.lock().iter().map(|note| (note.place, note.key.clone())).collect();
         keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
         keys.dedup_by(|a, b| a.0.id == b.0.id && a.1 == b.1);
+        keys.retain(|(place, _)| !self.is_given_up(place.id));
         if commit
             && !keys.is_empty()
             && let Some(snapshot) = state.snapshot_epoch()
@@ -600,6 +606,11 @@ impl Txn<'_> {
             false => Some(Place::of_index(table, table.index(place.id)?)),
         });
         now.filter(|now| (now.group, now.root) == (place.group, place.root)).unwrap_or(place)
+    }
+
+    /// Whether it is an index that was given up before it was complete: what was written there is nobody's.
+    fn is_given_up(&self, id: TreeId) -> bool {
+        self.worker.schema.given_up.contains(&id)
     }
 
     pub(super) fn is_table(&self, id: TreeId) -> bool {

@@ -66,7 +66,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 pub(crate) use ddl::TableRecord;
-pub use ddl::{BeginCopy, ColumnSource, CopyReader, CopySlice, DdlOp, OwnedCell};
+pub use ddl::{BeginCopy, BuildStep, ColumnSource, CopyReader, CopySlice, DdlOp, FillIndex, OwnedCell};
 pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
 pub use fan_out::PartRows;

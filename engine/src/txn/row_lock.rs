@@ -307,6 +307,18 @@ impl Txn<'_> {
         self.check_lock_under(partition, place, key, mode, wait, ObjectMode::RowExclusive)
     }
 
+    /// The same, for who builds an index of the table, whatever locks there are on that.
+    pub(super) fn check_lock_beside(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+        mode: LockMode,
+    ) -> Result<(), Stop> {
+        let root = self.root(partition, place)?;
+        self.check_conflict(root.overlay.get_mut(key), place, key, mode, LockWait::Wait)
+    }
+
     /// The same, under a lock on the table in `table_mode`.
     #[inline]
     fn check_lock_under(

@@ -74,6 +74,11 @@ impl Txn<'_> {
             .iter()
             .filter(|index| index.depends_on(changes.iter().map(|(column, _)| *column)))
             .collect();
+        #[cfg(test)]
+        let affected = match crate::planted::is(crate::planted::Bug::DeclaredUnattended) {
+            true => affected.into_iter().filter(|index| table.def.indexes.contains(&index.def)).collect(),
+            false => affected,
+        };
         let savepoint = self.savepoint();
         if affected.is_empty() && self.interactive.is_none() {
             return self.update_in_place(partition, table, place, key, changes);

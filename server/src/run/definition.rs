@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::computed_value::ComputedRun;
 use archipel_engine::id::TreeId;
-use archipel_engine::txn::Commit;
+use archipel_engine::txn::{BuildStep, Commit};
 use archipel_engine::{
     CATALOG_TREE, ClaimSet, DdlOp, Engine, Inserted, Program, REFERENCE_GROUP, Refused, RoutingTable, Stop,
     Txn,
@@ -199,7 +199,12 @@ impl DefinitionRun {
 
     /// A run that tells which key this one has met twice; `None` if it has met none, or cannot tell.
     pub fn telling(&self) -> Option<DefinitionRun> {
-        let of_met = self.duplicated().filter(|(tree, _)| Some(*tree) == self.met);
+        self.telling_of(self.met?)
+    }
+
+    /// The same of a tree that has met one.
+    pub fn telling_of(&self, met: TreeId) -> Option<DefinitionRun> {
+        let of_met = self.duplicated().filter(|(tree, _)| *tree == met);
         self.of_queries(of_met.map(|(_, query)| query.clone()).collect())
     }
 
@@ -219,10 +224,12 @@ impl DefinitionRun {
             DdlOp::DropTable(table)
             | DdlOp::Truncate(table)
             | DdlOp::CreateIndex { table, .. }
+            | DdlOp::BuildIndex { table, step: BuildStep::GiveUp(_) }
             | DdlOp::DropIndex { table, .. } => Some(*table),
             DdlOp::AlterTable { def, .. } => Some(def.id),
             DdlOp::CopyTable { from, .. } | DdlOp::CatchUp { from, .. } => Some(*from),
             DdlOp::CreateTable(_)
+            | DdlOp::BuildIndex { .. }
             | DdlOp::CreateSequence(_)
             | DdlOp::AlterSequence { .. }
             | DdlOp::DropSequence(_) => None,

@@ -35,7 +35,7 @@ impl Txn<'_> {
         let version = self.shared.next_table_version();
         let work = self.work()?;
         let table = work.schema.put_table(def, version);
-        work.note(table_key(table.def.id), Some(&TableRecord { def: table.def.clone(), version }));
+        work.note_table(&table);
         Ok(table)
     }
 
@@ -130,7 +130,7 @@ impl Txn<'_> {
 
     /// Gives the roots that stay a new layout version. Undo puts the definitions back, and
     /// with them the old version, so the roots go into the undo list as they are.
-    fn stamp_roots(&mut self, old: &TableMeta, new: &TableMeta) -> Result<(), Stop> {
+    pub(super) fn stamp_roots(&mut self, old: &TableMeta, new: &TableMeta) -> Result<(), Stop> {
         let trees = std::iter::once((new.def.id, new.group, new.root))
             .chain(new.indexes.iter().map(|index| (index.def.id, index.group, index.root)));
         for (id, group, position) in trees {
@@ -195,14 +195,20 @@ impl Txn<'_> {
         let new = self.define(def)?;
         self.stamp_roots(&old, &new)?;
         let Some(index) = new.index(index_id).cloned() else { return Err(Stop::Recompile) };
+        self.make_index_roots(&new, &index)?;
+        self.fill_index(&new, &index)
+    }
+
+    /// Empty roots of an index, in every partition of its group.
+    pub(super) fn make_index_roots(&mut self, table: &TableMeta, index: &IndexMeta) -> Result<(), Stop> {
         self.make_group(index.group)?;
         for partition in self.partitions_of(index.group) {
-            self.replace_root(partition, index.root, Root::defined(index_id, new.version))?;
+            self.replace_root(partition, index.root, Root::defined(index.def.id, table.version))?;
         }
         if index.group == REFERENCE_GROUP {
-            self.put_reference(index_id, new.version, SharedTree::new());
+            self.put_reference(index.def.id, table.version, SharedTree::new());
         }
-        self.fill_index(&new, &index)
+        Ok(())
     }
 
     /// Makes the entries of all rows. Straight into the new trees: undo drops them whole.
@@ -432,6 +438,13 @@ impl Txn<'_> {
 }
 
 impl DdlWork {
+    /// Logs a table's definition.
+    pub(super) fn note_table(&mut self, table: &TableMeta) {
+        let declared = table.declared().iter().map(|index| index.def.clone()).collect();
+        let record = TableRecord { def: table.def.clone(), version: table.version, declared };
+        self.note(table_key(table.def.id), Some(&record));
+    }
+
     /// Logs the partitions of a group.
     pub(super) fn note_group(&mut self, group: GroupId) {
         self.meta.extend(GroupPlaces::of_group(group, self.routing.routes(group)));

@@ -17,7 +17,7 @@ use crate::partition::{Route, RoutingTable};
 use crate::program::Stop;
 use crate::schema::{IndexPlacement, TableDef};
 use crate::table::{REFERENCE_GROUP, Schema, TableMeta, group_of};
-use crate::txn::{DdlOp, Txn};
+use crate::txn::{BuildStep, DdlOp, Txn};
 
 impl GroupChange {
     /// Makes it in a routing table.
@@ -54,11 +54,17 @@ impl DdlOp {
         match self {
             Self::CreateTable(def) => groups.extend(groups_of_definition(def)),
             Self::DropTable(id) | Self::Truncate(id) | Self::DropIndex { table: id, .. } => add_table(id),
-            Self::CreateIndex { table, index } => {
+            Self::CreateIndex { table, index }
+            | Self::BuildIndex { table, step: BuildStep::Declare(index) } => {
                 add_table(table);
                 if let IndexPlacement::Global { group } = index.placement {
                     groups.push(group);
                 }
+            }
+            // Nothing of the table itself changes.
+            Self::BuildIndex { table, step: BuildStep::Complete(index) | BuildStep::GiveUp(index) } => {
+                let index = schema.tables.get(table).and_then(|table| table.index(*index));
+                groups.extend(index.map(|index| index.group));
             }
             Self::AlterTable { def, .. } => {
                 add_table(&def.id);

@@ -593,7 +593,9 @@ impl<'a> Work<'a> {
 fn is_treeless(operation: &DdlOp) -> bool {
     let tree = match operation {
         DdlOp::CreateTable(def) | DdlOp::AlterTable { def, .. } | DdlOp::CopyTable { def, .. } => def.id,
-        DdlOp::CreateIndex { table, .. } | DdlOp::DropIndex { table, .. } => *table,
+        DdlOp::CreateIndex { table, .. }
+        | DdlOp::BuildIndex { table, .. }
+        | DdlOp::DropIndex { table, .. } => *table,
         DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => *tree,
         DdlOp::CatchUp { .. }
         | DdlOp::CreateSequence(_)

@@ -251,6 +251,7 @@ pub(crate) fn trees_of(operation: &DdlOp) -> Vec<TreeId> {
         }
         // Caught up with a table whose keys are unique.
         DdlOp::CatchUp { .. }
+        | DdlOp::BuildIndex { .. }
         | DdlOp::DropTable(_)
         | DdlOp::Truncate(_)
         | DdlOp::DropIndex { .. }

@@ -56,8 +56,9 @@ fn lock_of(operation: &DdlOp, weaker: Option<ObjectMode>, engine: &Engine) -> Op
         DdlOp::DropTable(tree) | DdlOp::Truncate(tree) => table(*tree, ObjectMode::AccessExclusive),
         DdlOp::AlterSequence { def, .. } => Some((LockTag::Sequence(def.id), ObjectMode::ShareRowExclusive)),
         DdlOp::DropSequence(id) => Some((LockTag::Sequence(*id), ObjectMode::AccessExclusive)),
-        // Whoever copies a table has locked it.
+        // Whoever copies a table, or fills an index, has locked it.
         DdlOp::CopyTable { .. }
+        | DdlOp::BuildIndex { .. }
         | DdlOp::CatchUp { .. }
         | DdlOp::CreateTable(_)
         | DdlOp::CreateSequence(_) => None,
@@ -121,10 +122,20 @@ impl Session {
             return Ok(None);
         }
         let guard = self.guard();
-        for (tag, mode) in wanted {
-            self.lock_under(Some(&guard), tag, mode).await?;
-        }
+        self.lock_also(&guard, wanted).await?;
         Ok(Some(guard))
+    }
+
+    /// The same, with what is held already.
+    pub(super) async fn lock_also(
+        &self,
+        guard: &Interactive,
+        wanted: Vec<(LockTag, ObjectMode)>,
+    ) -> Result<()> {
+        for (tag, mode) in wanted {
+            self.lock_under(Some(guard), tag, mode).await?;
+        }
+        Ok(())
     }
 
     /// Waits for what a definition has ended at. A lock is kept with those that definitions have; of a

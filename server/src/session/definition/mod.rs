@@ -10,12 +10,14 @@
 //! - [`database`]  databases that come and go; [`template`] the rows they begin with; [`vacancy`] until nobody else
 //!   is in one
 //! - [`lock`]      LOCK TABLE, and the locks of definitions; [`latch`] one definition at a time
+//! - [`index_build`] indexes of tables with many rows
 //! - [`maintenance`] VACUUM, ANALYZE, REINDEX, CLUSTER
 //! - [`staged`]    the definitions of a block; [`source`] where one stands
 
 pub(super) mod block_definition;
 mod create_as;
 mod database;
+mod index_build;
 mod latch;
 mod lock;
 mod maintenance;
@@ -220,7 +222,13 @@ impl Session {
         let database = self.database.clone();
         // Others may define while this waits for the tables it changes.
         let seen = database.catalog.current().catalog.clone();
-        let first = self.plan_definition(&source, &seen, &Copies::default())?;
+        let mut first = self.plan_definition(&source, &seen, &Copies::default())?;
+        if self.fills_in_slices(&first) {
+            if let Some(tag) = Box::pin(self.build_indexes(&source, (first, &seen))).await? {
+                return Ok(tag);
+            }
+            first = self.plan_definition(&source, &seen, &Copies::default())?;
+        }
         let weaker = weaker_mode(&source);
         let named = self.named_table(&source);
         let wanted = self.locks_of(first.operations.iter().map(|operation| (operation, weaker)), named);

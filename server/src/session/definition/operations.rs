@@ -74,6 +74,7 @@ pub(super) fn made_by<'o>(operations: impl Iterator<Item = &'o DdlOp>) -> (Vec<M
             DdlOp::CreateSequence(def) => made.push(Made::Sequence(def.id)),
             DdlOp::DropTable(id) => dropped.push(*id),
             DdlOp::DropIndex { .. }
+            | DdlOp::BuildIndex { .. }
             | DdlOp::Truncate(_)
             | DdlOp::AlterSequence { .. }
             | DdlOp::DropSequence(_)

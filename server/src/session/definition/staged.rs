@@ -130,7 +130,7 @@ impl Staged {
             | DdlOp::CreateIndex { table, .. }
             | DdlOp::DropIndex { table, .. } => self.made.has_tree(*table) || made.has_tree(*table),
             DdlOp::AlterTable { def, .. } => self.made.has_tree(def.id) || made.has_tree(def.id),
-            DdlOp::CatchUp { .. } => false,
+            DdlOp::CatchUp { .. } | DdlOp::BuildIndex { .. } => false,
             DdlOp::AlterSequence { def, .. } => self.made.has_sequence(def.id) || made.has_sequence(def.id),
             // It may come back with a savepoint.
             DdlOp::DropSequence(_) => false,

@@ -1,0 +1,321 @@
+//! CREATE INDEX on a table of many rows: filled in slices, while everybody goes on.
+//!
+//! ```text
+//! SHARE UPDATE EXCLUSIVE ───────────────────────────────────────────────────────────►
+//!   SHARE ──────────────────►
+//!            latch │ declare │ slices, each a program of its own │ latch │ complete, publish
+//! ```
+//!
+//! Under SHARE, which waits for those who have written, the engine comes to know the index, empty: writers
+//! keep it up from then on. The catalog does not know it before it is complete, as nobody in PostgreSQL
+//! sees the row of an index that is being built; so no plan uses it, and what others define meanwhile is
+//! planned without it. Of a unique index SHARE stays to the end: writers wait, as they do in PostgreSQL,
+//! and never hear of keys of an index that is not there. At the end it is planned once more, on the
+//! catalog of then.
+//!
+//! Where this ends before that the index is given up, and if the server goes down, the next start knows
+//! nothing of it.
+
+use archipel_engine::id::TreeId;
+use archipel_engine::schema::{IndexDef, IndexPlacement};
+use archipel_engine::storage::KeyBuf;
+use archipel_engine::txn::{BuildStep, FillIndex, Interactive, InteractiveSavepoint};
+use archipel_engine::{DdlOp, Engine, LockTag, ObjectMode, Start, Stop, Submission, SubmitOptions};
+use archipel_planner::ddl::{Copies, DdlPlan};
+use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
+use archipel_sql::error::{Result, SqlError};
+use archipel_sql::types::Oid;
+
+use super::Failed;
+use super::block_definition::other_definitions;
+use super::latch::Scope;
+use super::source::Source;
+use crate::run::definition::DefinitionRun;
+use crate::session::Session;
+
+/// Rows of a slice: some hundred microseconds in which the partitions concerned are held.
+const SLICE_ROWS: usize = 128;
+
+/// The indexes that a plan makes and nothing else; `None` if it does more.
+fn made_indexes(plan: &DdlPlan) -> Option<Vec<(TreeId, IndexDef)>> {
+    let made = plan.operations.iter().map(|operation| match operation {
+        DdlOp::CreateIndex { table, index } => Some((*table, index.clone())),
+        _ => None,
+    });
+    let made: Vec<(TreeId, IndexDef)> = made.collect::<Option<_>>()?;
+    (!made.is_empty() && plan.validations.is_empty()).then_some(made)
+}
+
+/// Indexes that are declared: given up with this, if they were not completed.
+struct Declared {
+    engine: Engine,
+    database: Oid,
+    indexes: Vec<(TreeId, IndexDef)>,
+}
+
+impl Declared {
+    fn steps(&self, step: impl Fn(&IndexDef) -> BuildStep) -> Vec<DdlOp> {
+        let steps = self.indexes.iter();
+        steps.map(|(table, index)| DdlOp::BuildIndex { table: *table, step: step(index) }).collect()
+    }
+
+    fn completed(mut self) {
+        self.indexes.clear();
+    }
+
+    /// What gives them up, if there is anything to be.
+    fn give_up(&mut self) -> Option<Submission<DefinitionRun>> {
+        let operations = self.steps(|index| BuildStep::GiveUp(index.id));
+        self.indexes.clear();
+        let run = DefinitionRun::of_operations(self.database, operations, Vec::new());
+        let start = Start::apart_if(run.goes_far(&self.engine));
+        let options = SubmitOptions { start, ..SubmitOptions::default() };
+        (!run.operations.is_empty()).then(|| self.engine.submit(run, options))
+    }
+}
+
+impl Drop for Declared {
+    fn drop(&mut self) {
+        drop(self.give_up());
+    }
+}
+
+/// What keeps others from a table while an index of it is built.
+struct Locks {
+    guard: Option<Interactive>,
+    /// Before SHARE was taken.
+    weaker: InteractiveSavepoint,
+}
+
+impl Session {
+    /// Whether a definition makes indexes of tables with many rows and does nothing else.
+    pub(super) fn fills_in_slices(&self, plan: &DdlPlan) -> bool {
+        let engine = &self.server.engine;
+        let is_distributed = |tree: TreeId| engine.table(tree).is_some_and(|table| !table.is_reference());
+        let Some(made) = made_indexes(plan) else { return false };
+        let far = DefinitionRun::of_operations(self.database.oid, plan.operations.clone(), Vec::new());
+        made.iter().all(|(table, _)| is_distributed(*table)) && far.goes_far(engine)
+    }
+
+    /// Makes indexes in slices; answers the command tag, or `None` where they are made at once by now.
+    pub(super) async fn build_indexes(
+        &mut self,
+        source: &Source,
+        (first, seen): (DdlPlan, &Catalog),
+    ) -> Result<Option<String>> {
+        let mut locks = self.lock_for_build(&first).await?;
+        let mut first = Some(first);
+        let (mut declared, look) = loop {
+            let latches = self.latch_definitions(Scope::Own).await?;
+            let catalog = self.database.catalog.current().catalog.clone();
+            let plan = match first.take().filter(|_| catalog.same_as(seen)) {
+                Some(first) => first,
+                None => self.plan_definition(source, &catalog, &Copies::default())?,
+            };
+            let Some(indexes) = made_indexes(&plan).filter(|_| self.fills_in_slices(&plan)) else {
+                return Ok(None);
+            };
+            let declares = indexes.iter().cloned();
+            let declares = declares
+                .map(|(table, index)| DdlOp::BuildIndex { table, step: BuildStep::Declare(index) })
+                .collect();
+            let look = self.definition_run(plan)?;
+            let declares = DefinitionRun {
+                host: look.host.clone(),
+                stops_at_locks: true,
+                ..DefinitionRun::of_operations(self.database.oid, declares, Vec::new())
+            };
+            let failed = match self.try_definitions(declares, None).await {
+                Ok(_) => {
+                    let (engine, database) = (self.server.engine.clone(), self.database.oid);
+                    break (Declared { engine, database, indexes }, look);
+                }
+                Err(failed) => failed,
+            };
+            drop(latches);
+            match failed.refused {
+                Some(refused) => self.wait_at_refused(&mut locks.guard, refused).await?,
+                None => return Err(failed.error),
+            }
+        };
+        if declared.indexes.iter().all(|(_, index)| !index.unique) {
+            self.let_writers_in(&locks).await;
+        }
+        let ended = match self.fill_indexes(&declared, &look, &mut locks).await {
+            Ok(()) => self.complete_indexes(source, &declared).await,
+            Err(failed) => Err(failed),
+        };
+        match ended {
+            Ok(tag) => {
+                declared.completed();
+                Ok(Some(tag))
+            }
+            Err(failed) => {
+                // Before others write again who know nothing of it.
+                if let Some(giving_up) = declared.give_up() {
+                    let _ = giving_up.await;
+                }
+                drop(locks);
+                Err(self.told(failed).await)
+            }
+        }
+    }
+
+    /// Takes the locks: the one that stays first, so that two who build indexes of one table come one
+    /// after the other.
+    async fn lock_for_build(&mut self, plan: &DdlPlan) -> Result<Locks> {
+        let made = made_indexes(plan).unwrap_or_default();
+        let mut tables: Vec<TreeId> = made.into_iter().map(|(table, _)| table).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        let locks = |mode| tables.iter().map(|table| (LockTag::Table(*table), mode)).collect();
+        let guard = self.lock_for_definitions(locks(ObjectMode::ShareUpdateExclusive)).await?;
+        let guard = guard.ok_or_else(|| SqlError::internal("an index of no table"))?;
+        let weaker = guard.savepoint();
+        self.lock_also(&guard, locks(ObjectMode::Share)).await?;
+        Ok(Locks { guard: Some(guard), weaker })
+    }
+
+    /// Gives SHARE back.
+    async fn let_writers_in(&self, locks: &Locks) {
+        if let Some(guard) = &locks.guard {
+            // If it cannot be, writers wait a little longer.
+            let _ = self.server.engine.rollback_to(guard, locks.weaker).await;
+        }
+    }
+
+    async fn fill_indexes(
+        &mut self,
+        declared: &Declared,
+        look: &DefinitionRun,
+        locks: &mut Locks,
+    ) -> std::result::Result<(), Failed> {
+        for (table, index) in &declared.indexes {
+            let mut from = KeyBuf::new();
+            loop {
+                match self.fill_slice((*table, index.id), &from).await {
+                    Ok(Some(next)) => from = next,
+                    Ok(None) => break,
+                    Err(Slice::Duplicate) => return Err(duplicate(look, index.id)),
+                    Err(Slice::Refused(refused)) => self.wait_at_refused(&mut locks.guard, refused).await?,
+                    Err(Slice::Failed(error)) => return Err(error.into()),
+                }
+                tokio::select! {
+                    biased;
+                    () = self.entry().cancel_asked() => return Err(self.entry().cancel_error().into()),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// One slice; where the next begins.
+    async fn fill_slice(
+        &mut self,
+        (table, index): (TreeId, TreeId),
+        from: &KeyBuf,
+    ) -> std::result::Result<Option<KeyBuf>, Slice> {
+        let engine = &self.server.engine;
+        let client = self.entry().engine.clone();
+        loop {
+            // It goes with its table alone, which is locked; or the server is being stopped.
+            let gone = || Slice::Failed(other_definitions());
+            let meta = engine.table(table).ok_or_else(gone)?;
+            let declared = meta.declared().iter().find(|declared| declared.def.id == index);
+            let slice = FillIndex::new(&meta, declared.ok_or_else(gone)?, from.clone(), SLICE_ROWS);
+            let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+            let done = self.cancellable(engine.submit(slice, options)).await;
+            return match (done.outcome.result, done.program.refused) {
+                (Ok(()), _) => Ok(done.program.next),
+                (Err(Stop::Recompile), _) => continue,
+                (Err(Stop::Abort), _) => Err(Slice::Duplicate),
+                (Err(Stop::LockNotAvailable), Some(refused)) => Err(Slice::Refused(refused)),
+                (Err(stop), _) => Err(Slice::Failed(self.stop_error(stop))),
+            };
+        }
+    }
+
+    /// Makes the indexes known, as they are planned on the catalog of now.
+    async fn complete_indexes(
+        &mut self,
+        source: &Source,
+        declared: &Declared,
+    ) -> std::result::Result<String, Failed> {
+        let _latches = self.latch_definitions(Scope::Own).await?;
+        let catalog = self.database.catalog.current().catalog.clone();
+        let plan = self.plan_definition(source, &catalog, &Copies::default())?;
+        let planned = made_indexes(&plan).filter(|planned| planned.len() == declared.indexes.len());
+        let pairs: Vec<(IndexDef, IndexDef)> = planned
+            .into_iter()
+            .flatten()
+            .zip(&declared.indexes)
+            .map(|((_, planned), (_, declared))| (planned, declared.clone()))
+            .collect();
+        if pairs.is_empty() || !pairs.iter().all(|(planned, declared)| are_alike(planned, declared)) {
+            return Err(other_definitions().into());
+        }
+        self.definition_notices(&plan);
+        let tag = plan.tag.to_owned();
+        let changes: Vec<CatalogChange> =
+            plan.changes.iter().map(|change| with_declared(change, &pairs)).collect();
+        let after = catalog.apply(&changes);
+        let run = DefinitionRun {
+            host: Some(self.host()),
+            drawn: vec![plan.drawn],
+            ..DefinitionRun::of_operations(
+                self.database.oid,
+                declared.steps(|index| BuildStep::Complete(index.id)),
+                changes,
+            )
+        };
+        self.run_and_publish(run, after).await?;
+        Ok(tag)
+    }
+}
+
+/// Why a slice is not the last but one.
+enum Slice {
+    Duplicate,
+    Refused(archipel_engine::Refused),
+    Failed(SqlError),
+}
+
+/// The error of two rows of one key in an index.
+fn duplicate(look: &DefinitionRun, index: TreeId) -> Failed {
+    let mut known = look.operations.iter().flat_map(|described| &described.duplicates);
+    let error = known.find(|(of, _)| *of == index).map(|(_, error)| error.clone());
+    let telling = look.telling_of(index).map(Box::new);
+    let error = error.unwrap_or_else(|| SqlError::internal("two rows have the same key"));
+    Failed { error, telling, refused: None }
+}
+
+impl From<SqlError> for Failed {
+    fn from(error: SqlError) -> Failed {
+        Failed { error, telling: None, refused: None }
+    }
+}
+
+/// Whether two are the same but for their numbers.
+fn are_alike(planned: &IndexDef, declared: &IndexDef) -> bool {
+    let is_local = |index: &IndexDef| index.placement == IndexPlacement::Local;
+    is_local(planned) == is_local(declared)
+        && *planned == IndexDef { id: planned.id, placement: planned.placement, ..declared.clone() }
+}
+
+/// A change with the numbers of the indexes that are there in the places of those that were planned.
+fn with_declared(change: &CatalogChange, pairs: &[(IndexDef, IndexDef)]) -> CatalogChange {
+    let CatalogChange::Put(Object::Table(table)) = change else { return change.clone() };
+    let mut table = Table::clone(table);
+    for index in &mut table.indexes {
+        let Some((_, declared)) = pairs.iter().find(|(planned, _)| planned.id.0 == index.tree) else {
+            continue;
+        };
+        index.tree = declared.id.0;
+        index.global_group = match declared.placement {
+            IndexPlacement::Local => None,
+            IndexPlacement::Global { group } => Some(group.0),
+        };
+    }
+    CatalogChange::Put(Object::Table(table.into()))
+}
