@@ -144,14 +144,10 @@ fn a_bound_use_is_a_seek_in_one_partition() {
     assert!(plan(&database, "select id from orders where tenant = $1").0[0].contains("orders_pkey"));
     // By itself the index leads elsewhere first.
     let apart = orders("create index o_e on orders (email);");
-    let by_email = "select id from orders where tenant = $1 and email = $2";
+    let by_email = "select id from orders where email = $1";
     assert!(verbose(&apart, by_email).iter().any(|line| line == "  Placement: global"));
-    let (rows, outcome) = run(
-        &apart,
-        "select id from orders where tenant = $1 and email = $2",
-        &[Datum::Int4(17), Datum::text("mail3")],
-    );
-    assert_eq!(rows.len(), 1);
+    let (rows, outcome) = run(&apart, by_email, &[Datum::text("mail3")]);
+    assert_eq!(rows.len(), TENANTS as usize);
     assert!(outcome.partitions > 1, "{outcome:?}");
 }
 
@@ -299,7 +295,13 @@ fn alter_index_moves_entries_and_loses_none() {
     ] {
         assert_eq!(database.run(&format!("alter index o_e {change}")), "");
         let by_index = "select id from orders where tenant = $1 and email = $2";
-        assert_eq!(plan(&database, by_index).0[0], "Index Scan using o_e on orders");
+        // By itself it is worth its way for what names no tenant.
+        let served = if partitions == 1 { by_index } else { "select id from orders where email = $1" };
+        assert_eq!(plan(&database, served).0[0], "Index Scan using o_e on orders", "{change}");
+        assert_eq!(
+            run(&database, served, &params[partitions as usize - 1..]).0.len(),
+            [1, 40][partitions as usize - 1]
+        );
         assert_eq!(run(&database, by_index, &params).0, ["[Int4(21)]"], "{change}");
         let held = run(&database, "insert into orders values ($1, 999, '', 0, $2)", &params).1.partitions;
         assert_eq!(held, partitions, "{change}");
