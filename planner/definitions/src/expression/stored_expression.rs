@@ -11,7 +11,7 @@ use archipel_sql::catalog::{
 };
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
-use archipel_sql::types::Type;
+use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
 use super::check::rename_in_text;

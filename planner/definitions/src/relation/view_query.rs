@@ -5,6 +5,7 @@ use archipel_sql::catalog::dependency::Dependent;
 use archipel_sql::catalog::{Catalog, RoutineRef, Table, TableKind, TableRef, View};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::parse_query;
+use archipel_sql::types::Oid;
 
 use crate::bind::{BindEnv, bind_statement};
 use crate::bound::{BoundQuery, BoundStatement};
