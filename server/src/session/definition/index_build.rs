@@ -105,7 +105,7 @@ impl Session {
     ) -> Result<Option<String>> {
         let mut locks = self.lock_for_build(&first).await?;
         let mut first = Some(first);
-        let (mut declared, look) = loop {
+        let mut declared = loop {
             let latches = self.latch_definitions(Scope::Own).await?;
             let catalog = self.database.catalog.current().catalog.clone();
             let plan = match first.take().filter(|_| catalog.same_as(seen)) {
@@ -119,16 +119,15 @@ impl Session {
             let declares = declares
                 .map(|(table, index)| DdlOp::BuildIndex { table, step: BuildStep::Declare(index) })
                 .collect();
-            let look = self.definition_run(plan)?;
             let declares = DefinitionRun {
-                host: look.host.clone(),
+                host: Some(self.host()),
                 stops_at_locks: true,
                 ..DefinitionRun::of_operations(self.database.oid, declares, Vec::new())
             };
             let failed = match self.try_definitions(declares, None).await {
                 Ok(_) => {
                     let (engine, database) = (self.server.engine.clone(), self.database.oid);
-                    break (Declared { engine, database, indexes }, look);
+                    break Declared { engine, database, indexes };
                 }
                 Err(failed) => failed,
             };
@@ -141,22 +140,27 @@ impl Session {
         if declared.indexes.iter().all(|(_, index)| !index.unique) {
             self.let_writers_in(&locks).await;
         }
-        let ended = match self.fill_indexes(&declared, &look, &mut locks).await {
-            Ok(()) => self.complete_indexes(source, &declared).await,
-            Err(failed) => Err(failed),
+        let ended = match self.fill_indexes(&declared, &mut locks).await {
+            Ok(()) => self.complete_indexes(source, &declared).await.map_err(Unfilled::Failed),
+            Err(unfilled) => Err(unfilled),
         };
         match ended {
             Ok(tag) => {
                 declared.completed();
                 Ok(Some(tag))
             }
-            Err(failed) => {
+            Err(unfilled) => {
                 // Before others write again who know nothing of it.
                 if let Some(giving_up) = declared.give_up() {
                     let _ = giving_up.await;
                 }
+                let failed = match unfilled {
+                    Unfilled::Duplicate(place) => self.duplicate(source, place)?,
+                    Unfilled::Failed(failed) => failed,
+                };
+                let told = self.told(failed).await;
                 drop(locks);
-                Err(self.told(failed).await)
+                Err(told)
             }
         }
     }
@@ -187,16 +191,15 @@ impl Session {
     async fn fill_indexes(
         &mut self,
         declared: &Declared,
-        look: &DefinitionRun,
         locks: &mut Locks,
-    ) -> std::result::Result<(), Failed> {
-        for (table, index) in &declared.indexes {
+    ) -> std::result::Result<(), Unfilled> {
+        for (place, (table, index)) in declared.indexes.iter().enumerate() {
             let mut from = KeyBuf::new();
             loop {
                 match self.fill_slice((*table, index.id), &from).await {
                     Ok(Some(next)) => from = next,
                     Ok(None) => break,
-                    Err(Slice::Duplicate) => return Err(duplicate(look, index.id)),
+                    Err(Slice::Duplicate) => return Err(Unfilled::Duplicate(place)),
                     Err(Slice::Refused(refused)) => self.wait_at_refused(&mut locks.guard, refused).await?,
                     Err(Slice::Failed(error)) => return Err(error.into()),
                 }
@@ -234,6 +237,18 @@ impl Session {
                 (Err(stop), _) => Err(Slice::Failed(self.stop_error(stop))),
             };
         }
+    }
+
+    /// The error of two rows of one key in one of the indexes, and what tells which: planned anew, as the
+    /// table was another while the indexes were declared.
+    fn duplicate(&mut self, source: &Source, place: usize) -> Result<Failed> {
+        let catalog = self.database.catalog.current().catalog.clone();
+        let plan = self.plan_definition(source, &catalog, &Copies::default())?;
+        let made = made_indexes(&plan).unwrap_or_default();
+        let (_, index) = made.get(place).ok_or_else(other_definitions)?;
+        let error = plan.duplicate_key(index.id);
+        let telling = self.definition_run(plan)?.telling_of(index.id).map(Box::new);
+        Ok(Failed { error, telling, refused: None })
     }
 
     /// Makes the indexes known, as they are planned on the catalog of now.
@@ -281,13 +296,17 @@ enum Slice {
     Failed(SqlError),
 }
 
-/// The error of two rows of one key in an index.
-fn duplicate(look: &DefinitionRun, index: TreeId) -> Failed {
-    let mut known = look.operations.iter().flat_map(|described| &described.duplicates);
-    let error = known.find(|(of, _)| *of == index).map(|(_, error)| error.clone());
-    let telling = look.telling_of(index).map(Box::new);
-    let error = error.unwrap_or_else(|| SqlError::internal("two rows have the same key"));
-    Failed { error, telling, refused: None }
+/// Why indexes are not filled.
+enum Unfilled {
+    /// Two rows have one key of the index in this place.
+    Duplicate(usize),
+    Failed(Failed),
+}
+
+impl From<SqlError> for Unfilled {
+    fn from(error: SqlError) -> Unfilled {
+        Unfilled::Failed(error.into())
+    }
 }
 
 impl From<SqlError> for Failed {
