@@ -271,6 +271,34 @@ fn a_small_table_becomes_a_reference_table_and_comes_back() {
     assert_eq!(entries(&again), now);
 }
 
+/// Its rows come to a partition that was written last in an older epoch than they were, and often.
+#[test]
+fn a_row_put_again_before_its_table_becomes_a_reference_table_outlives_the_checkpoint() {
+    let (engine, store) = world();
+    ddl(&engine, DdlOp::CreateTable(items_table())).expect("made");
+    let filled = unpredicted(&engine, |txn| {
+        let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
+        for id in 0..500 {
+            let row = table.layout.encode_row(&[Cell::Int4(id), Cell::Int8(1)]);
+            assert_eq!(txn.insert(&table, &item_key(id), &row)?, Inserted::Ok);
+        }
+        Ok(())
+    });
+    filled.0.expect("filled");
+    engine.step_log().expect("written");
+    let deleted = unpredicted(&engine, |txn| {
+        let table = txn.table(LEDGER).ok_or(Stop::Recompile)?;
+        txn.delete(&table, &account_key(3))
+    });
+    assert_eq!(deleted.0, Ok(true));
+    assert_eq!(unpredicted(&engine, |txn| put(txn, 3, 3)).0, Ok(Inserted::Ok));
+    ddl(&engine, alter(Placement::Reference)).expect("changed");
+    engine.step_log().expect("written");
+    engine.checkpoint().expect("taken");
+    assert_eq!(entries(&engine), expected());
+    assert_eq!(entries(&reopen_stepped(&store.crash(Survivors::Synced))), expected());
+}
+
 const COPY: TreeId = TreeId(130);
 const COPY_BY_NOTE: TreeId = TreeId(131);
 

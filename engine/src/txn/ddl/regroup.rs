@@ -221,8 +221,12 @@ impl Txn<'_> {
         self.put_reference(new.def.id, new.version, tree);
         self.level_sequences();
         let partition = self.partition_for(REFERENCE_GROUP, &[])?;
-        // SAFETY: the group is held; the reference ends with the statement.
-        unsafe { partition.data_mut() }.bytes += bytes;
+        // SAFETY: the group is held; the reference ends before the next access.
+        let data = unsafe { partition.data_mut() };
+        data.bytes += bytes;
+        // It counts as written: the rows that came may be of a newer epoch than its own last one, and the log
+        // have deletes of their keys from before they were put again.
+        data.next_sequence();
         self.work()?.before.push(Before::Bytes(partition, bytes));
         for index in &new.indexes {
             match self.fill_index(&new, index)? {
