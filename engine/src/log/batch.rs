@@ -197,20 +197,30 @@ impl<'a> AnySegment<'a> {
 
 /// The segments of a batch that [`check`]ed, and what is wrong behind the last that is one.
 pub fn segments(bytes: &[u8]) -> impl Iterator<Item = Result<AnySegment<'_>, Malformed>> {
-    let mut body = header(bytes).map(|(_, body)| body);
+    let mut batch = Some(header(bytes).ok_or(Malformed::Batch));
     std::iter::from_fn(move || {
-        let found = match body.as_mut()? {
-            Body::Segments(input, _) | Body::Older(input) if input.bytes.is_empty() => return None,
-            Body::Segments(input, first) => {
-                Segment::decode(input, *first).map(AnySegment::Transactions).ok_or(Malformed::Batch)
-            }
-            Body::Older(input) => older_segment(input).ok_or(Malformed::Batch),
-            Body::Unknown(kind) => Err(Malformed::BatchKind(*kind)),
+        let found = match batch.as_mut()? {
+            Ok((header, body)) => next_segment(body, header.last)?,
+            Err(malformed) => Err(*malformed),
         };
         if found.is_err() {
-            body = None;
+            batch = None;
         }
         Some(found)
+    })
+}
+
+fn next_segment<'a>(body: &mut Body<'a>, last: Epoch) -> Option<Result<AnySegment<'a>, Malformed>> {
+    let found = match body {
+        Body::Segments(input, _) | Body::Older(input) if input.bytes.is_empty() => return None,
+        Body::Segments(input, first) => Segment::decode(input, *first).map(AnySegment::Transactions),
+        Body::Older(input) => older_segment(input),
+        Body::Unknown(kind) => return Some(Err(Malformed::BatchKind(*kind))),
+    };
+    Some(match found {
+        // What is written later would come before it.
+        Some(segment) if segment.epoch() > last => Err(Malformed::Epoch(segment.epoch())),
+        found => found.ok_or(Malformed::Batch),
     })
 }
 
@@ -289,6 +299,16 @@ mod tests {
             assert_eq!(check(&bad), None, "byte {at}");
             assert_eq!(check(&bytes[..at]), None, "cut at {at}");
         }
+    }
+
+    #[test]
+    fn an_epoch_beyond_the_end_is_told_and_so_is_a_batch_that_has_no_end() {
+        let bytes =
+            encode(BatchNumber(9), (Epoch(3), Epoch(6)), [(Epoch(6), 7, &b"abc"[..]), (Epoch(7), 8, b"")]);
+        let found: Vec<_> = segments(&bytes).collect();
+        assert!(found[0].is_ok());
+        assert_eq!(found[1..], [Err(Malformed::Epoch(Epoch(7)))]);
+        assert_eq!(segments(&bytes[..20]).collect::<Vec<_>>(), [Err(Malformed::Batch)]);
     }
 
     /// It is whole, so no start may take it for a torn end.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: whatever the bytes are, reading them ends, takes no more than there is, and does not panic.
 
+use crate::id::Epoch;
+
 /// Bytes that are no log as this version knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
@@ -11,6 +13,9 @@ pub enum Malformed {
     /// A batch that is no group of whole epochs.
     #[error("batch of kind {0}, which this version does not know")]
     BatchKind(u8),
+    /// What a thread logged in an epoch that its batch has not closed.
+    #[error("epoch {0} beyond the end of its batch")]
+    Epoch(Epoch),
     /// A transaction's length, or its number, is not what it can be.
     #[error("malformed header of a transaction")]
     Transaction,

@@ -101,6 +101,9 @@ const CHECKPOINT_CUT_WEIGHT: usize = 64;
 
 const PROGRESS_ROWS: u64 = 1 << 16;
 
+/// Epochs and numbers go on above those of the log, and never come so far.
+const COUNTED_MAX: u64 = 1 << 62;
+
 /// A clock that may be missing.
 #[derive(Clone, Copy)]
 struct StopWatch<'c>(Option<&'c dyn Clock>);
@@ -157,6 +160,11 @@ pub fn recover_timed(
     }
     watermark.require_rows(rows_epoch, log.epoch)?;
     let epoch = log.epoch.max(watermark.epoch);
+    if number_max.max(epoch.0) > COUNTED_MAX {
+        return Err(StoreError::Damaged(format!(
+            "the log has come to epoch {epoch} and number {number_max}, and nothing can go on behind them"
+        )));
+    }
     let mut meta = BTreeMap::new();
     if let Some(tree) = trees.remove(&META_TREE) {
         for (key, value) in tree.cursor(std::ops::Bound::Unbounded) {
