@@ -38,6 +38,8 @@ impl Txn<'_> {
             return self.keep_statement();
         }
         if !self.wrote() {
+            // It would be logged with what the thread commits next.
+            debug_assert!(!self.worker.has_redo(), "what is logged was written");
             // A reader's place in the serial order is this check.
             let holds = self.references_valid(false) && self.numbers_hold();
             return if holds { Committed::Yes } else { Committed::Stale };

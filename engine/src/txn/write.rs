@@ -353,17 +353,16 @@ impl Txn<'_> {
         let added = image.as_deref().map_or(0, size);
         let used = self.worker.scratch.arena.len() + key.len();
         let sequence = next_sequence(partition);
-        if row {
-            match &image {
-                Some(image) => redo::put(&mut self.worker.scratch.redo, place.id, key, image),
-                None => redo::delete(&mut self.worker.scratch.redo, place.id, key),
-            }
+        let is_deleted = image.is_none();
+        if row && let Some(image) = &image {
+            redo::put(&mut self.worker.scratch.redo, place.id, key, image);
         }
         let mut tree = self.tree_for_write(partition, place)?;
         let old = match image {
             Some(image) => tree.insert(key, image, sequence),
             None => match tree.remove(key, sequence) {
                 Some(old) => Some(old),
+                // It came and went within the transaction: that is nothing to commit, and nothing to log.
                 None => return Ok(()),
             },
         };
@@ -375,6 +374,9 @@ impl Txn<'_> {
                 None => drop(tree.remove(key, sequence)),
             }
             return Err(Stop::TransactionTooLarge);
+        }
+        if row && is_deleted {
+            redo::delete(&mut self.worker.scratch.redo, place.id, key);
         }
         let kind = match (&old, added) {
             (Some(_), 0) => UndoKind::Removed,
