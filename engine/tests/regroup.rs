@@ -278,7 +278,7 @@ fn a_row_put_again_before_its_table_becomes_a_reference_table_outlives_the_check
     ddl(&engine, DdlOp::CreateTable(items_table())).expect("made");
     let filled = unpredicted(&engine, |txn| {
         let table = txn.table(ITEMS).ok_or(Stop::Recompile)?;
-        for id in 0..500 {
+        for id in 0..50 {
             let row = table.layout.encode_row(&[Cell::Int4(id), Cell::Int8(1)]);
             assert_eq!(txn.insert(&table, &item_key(id), &row)?, Inserted::Ok);
         }
