@@ -334,6 +334,84 @@ fn a_cycle_is_found_behind_somebody_who_holds_nothing() {
     assert!(engine.object_locks().is_empty());
 }
 
+/// A session's lock, which stays beyond what takes it.
+fn session_lock(engine: &Engine, options: SubmitOptions<'_>, tag: LockTag) -> Submission<Script<bool>> {
+    let body = move |txn: &mut Txn<'_>| {
+        txn.lock_object(tag, ObjectMode::Exclusive, LockScope::Session, LockWait::Wait).map(|()| true)
+    };
+    engine.submit(script(|_, _| {}, body), options)
+}
+
+#[test]
+fn a_cycle_is_found_over_a_lock_that_a_session_got_in_its_turn() {
+    // It asks for it outside of any transaction, or in one that is over when it asks for another.
+    for within in [false, true] {
+        let engine = bank();
+        let (holder, other) = (engine.begin(), engine.begin());
+        advisory_lock(&engine, of(&holder), advisory(1)).wait().outcome.result.expect("free");
+        advisory_lock(&engine, of(&other), advisory(2)).wait().outcome.result.expect("free");
+        let client = engine.client(1);
+        let first = within.then(|| engine.begin_for(&client, Isolation::ReadCommitted, false));
+        let options = SubmitOptions {
+            client: Some(&client),
+            transaction: first.as_ref(),
+            ..SubmitOptions::default()
+        };
+        let mut session = session_lock(&engine, options, advisory(1));
+        assert_eq!(finished(&mut session), None);
+        let mut behind = advisory_lock(&engine, of(&other), advisory(1));
+        assert_eq!(finished(&mut behind), None);
+        engine.commit(&holder).wait().outcome.result.expect("committed");
+        session.wait().outcome.result.expect("its turn");
+        assert_eq!(engine.waits().blockers_of(other.id()), [client.owner()]);
+        if let Some(first) = first {
+            engine.commit(&first).wait().outcome.result.expect("committed");
+        }
+        let second = engine.begin_for(&client, Isolation::ReadCommitted, false);
+        let mut closing = advisory_lock(&engine, of(&second), advisory(2));
+        assert_eq!(finished(&mut closing), None);
+        let cycle = closing.canceller().and_then(|canceller| canceller.break_deadlock());
+        assert!(cycle.is_some(), "the session waits for whom its lock stops");
+        assert_eq!(closing.wait().outcome.result, Err(Stop::Deadlock));
+        engine.rollback(&second).wait().outcome.result.expect("rolled back");
+        client.release();
+        behind.wait().outcome.result.expect("its turn");
+        engine.commit(&other).wait().outcome.result.expect("committed");
+        assert!(engine.object_locks().is_empty());
+    }
+}
+
+#[test]
+fn a_place_in_a_queue_of_somebody_who_holds_nothing_makes_no_deadlock() {
+    let engine = bank();
+    let (one, two) = (engine.begin(), engine.begin());
+    let share = |transaction| {
+        let body = |txn: &mut Txn<'_>| {
+            txn.lock_object(advisory(1), ObjectMode::Share, LockScope::Transaction, LockWait::Wait)
+                .map(|()| true)
+        };
+        engine.submit(script(|_, _| {}, body), of(transaction))
+    };
+    share(&one).wait().outcome.result.expect("free");
+    advisory_lock(&engine, of(&two), advisory(2)).wait().outcome.result.expect("free");
+    let client = engine.client(1);
+    let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+    let mut between = advisory_lock(&engine, options, advisory(1));
+    assert_eq!(finished(&mut between), None);
+    let mut behind = share(&two);
+    assert_eq!(finished(&mut behind), None);
+    let mut closing = advisory_lock(&engine, of(&one), advisory(2));
+    assert_eq!(finished(&mut closing), None);
+    // Two waits only behind the one-shot, which waits for one, who waits for two.
+    assert_eq!(closing.canceller().and_then(|canceller| canceller.break_deadlock()), None);
+    behind.wait().outcome.result.expect("it went ahead");
+    engine.commit(&two).wait().outcome.result.expect("committed");
+    closing.wait().outcome.result.expect("its turn");
+    engine.commit(&one).wait().outcome.result.expect("committed");
+    between.wait().outcome.result.expect("its turn");
+    assert!(engine.object_locks().is_empty());
+}
+
 #[test]
 fn locks_given_back_in_the_order_they_were_taken_are_counted() {
     let engine = bank();

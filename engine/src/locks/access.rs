@@ -275,8 +275,8 @@ impl Txn<'_> {
             _ => client.owner(),
         };
         let now_nanos = shared.clock.monotonic_nanos();
-        let (node, waits) = (self.waits_as(), &shared.waits);
-        let asker = Asker { owner, node, client: &client, now_nanos, waits };
+        let node = Some(self.waits_as().unwrap_or_else(|| client.owner()));
+        let asker = Asker { owner, node, client: &client, now_nanos, waits: &shared.waits };
         let may_wait = wait == LockWait::Wait && self.lock_wait() == LockWait::Wait;
         match shared.locks.ask(tag, mode, &asker, may_wait && !self.stops_at_locks()) {
             Asked::Granted => {

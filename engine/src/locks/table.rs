@@ -75,7 +75,8 @@ struct Request {
 pub(crate) struct Asker<'a> {
     /// Under what the lock will be held.
     pub owner: TxnId,
-    /// Under what the wait is published for the deadlock search, if it holds anything.
+    /// Under what the wait is published for the deadlock search. Whoever holds nothing has a node, too: others
+    /// wait for its place in the queue.
     pub node: Option<TxnId>,
     pub client: &'a Arc<Client>,
     /// The engine's monotonic clock.
@@ -142,8 +143,7 @@ impl Lock {
 
     /// Who is in the way of a request at `place`, for the deadlock search, which begins with the
     /// last: the requests before it, nearest first, then the holders. Behind one that waits for all
-    /// that this one waits for, nobody needs to be told: see the module's head. Who holds nothing is part
-    /// of no cycle, and not in the graph.
+    /// that this one waits for, nobody needs to be told: see the module's head.
     fn blockers(&self, place: usize, client: &Arc<Client>, mode: ObjectMode) -> Vec<TxnId> {
         let mut blockers = Vec::new();
         for request in self.ahead(place, client, mode) {
@@ -234,6 +234,16 @@ impl Lock {
         }
     }
 
+    /// Says who is in the way now of the request at a place, before which others are than were, and of those
+    /// behind it, but for whom the one before still stands for all.
+    fn tell_from(&self, first: usize, waits: &WaitGraph) {
+        for place in first..self.queue.len() {
+            if place == first || !self.is_covered(place) {
+                self.tell(place, waits);
+            }
+        }
+    }
+
     /// Says who is in the way of a request now.
     fn tell(&self, place: usize, waits: &WaitGraph) {
         let Some(request) = self.queue.get(place) else { return };
@@ -268,6 +278,10 @@ impl LockTable {
                 self.no_longer(tag, mode);
             }
             lock.hold(asker.owner, asker.client, mode);
+            if before.is_some() {
+                // Who waited for its place waits for what it holds, which may be a session's and no transaction's.
+                lock.tell_from(place, asker.waits);
+            }
             self.henceforth(tag, mode);
             return Asked::Granted;
         }
@@ -294,8 +308,7 @@ impl LockTable {
             Some(at) => lock.queue[at] = request,
             None => {
                 lock.queue.insert(place, request);
-                // The one behind it has another before it.
-                lock.tell(place + 1, asker.waits);
+                lock.tell_from(place + 1, asker.waits);
                 self.henceforth(tag, mode);
             }
         }

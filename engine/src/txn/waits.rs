@@ -1,9 +1,9 @@
 //! Who waits for whom: the graph the deadlock search reads.
 //!
-//! Entered only by transactions that hold locks and wait for another one, so never on a hot
-//! path. A one-shot that waits holds nothing and cannot be part of a cycle. The search runs
-//! when somebody has waited for `deadlock_timeout` and asks; who asks is the victim, and leaves
-//! the graph in the same step, so that one cycle has one victim.
+//! Entered only by transactions that hold locks and wait for another one, and by whoever has a place in the
+//! queue of a table or an advisory lock, so never on a hot path. A one-shot that waits for a row holds nothing
+//! and cannot be part of a cycle. The search runs when somebody has waited for `deadlock_timeout` and asks; who
+//! asks is the victim, and leaves the graph in the same step, so that one cycle has one victim.
 //!
 //! Every statement and the end of every transaction asks the graph to forget it, and hardly any of them is
 //! there. So beside the graph it is counted how many of its waiters fall to each of some slots, and whoever
