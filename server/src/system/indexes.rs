@@ -1,6 +1,6 @@
 //! `archipel.indexes`: where the entries of indexes were asked to be (`placement`), and where they are.
 
-use archipel_sql::catalog::{Distribution, EntryPlacement, Index, Table, TableKind};
+use archipel_sql::catalog::{Distribution, Index, Table, TableKind};
 use archipel_sql::datum::Datum;
 use archipel_sql::types::Type;
 
@@ -34,7 +34,8 @@ fn row(table: &Table, index: &Index) -> Vec<Datum> {
         Distribution::Column { column, .. } => table.columns.get(usize::from(column)),
         _ => None,
     };
-    let beside = table.entry_placement(index) != EntryPlacement::Apart;
+    // As the engine has it: a definition of before may have left an index where it was.
+    let beside = index.global_group.is_none();
     let (placement, column, group) = match (&table.distribution, beside) {
         (Distribution::None, _) => (None, None, None),
         (Distribution::Reference, _) => (Some("reference"), None, Some(0)),

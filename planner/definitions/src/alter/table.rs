@@ -378,7 +378,8 @@ fn add_constraint(table: Table, constraint: &TableConstraint, work: &mut Work<'_
         }
         TableConstraintKind::Unique { .. } => {
             check_constraints(&table, before.indexes.len())?;
-            distribution::place_indexes(&mut table, work);
+            let made = before.indexes.len()..table.indexes.len();
+            distribution::place_some_indexes(&mut table, made, work);
             let table = work.put_table(table);
             if let Some(index) = table.indexes.last() {
                 let index = crate::row::index_def(&table, index);

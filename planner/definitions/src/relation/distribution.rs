@@ -6,6 +6,8 @@
 //! functions have the last word. Trees of one group share their boundaries, so a
 //! group's distribution columns must be encoded alike: the same type, and never NULL.
 
+use std::ops::Range;
+
 use archipel_engine::txn::{ColumnSource, DdlOp};
 use archipel_sql::ast::{QualifiedName, TypeName};
 use archipel_sql::catalog::names::{parse_name_text, quote_qualified};
@@ -200,12 +202,16 @@ pub fn encoded_alike(own: &Table, column: u16, other: &Table, other_column: u16)
 /// Gives every index its place ([`Table::entry_placement`]): in the table's partitions, or in a group of
 /// its own.
 pub(crate) fn place_indexes(table: &mut Table, work: &mut Work<'_>) {
-    let apart: Vec<bool> = table
-        .indexes
-        .iter()
-        .map(|index| table.is_stored() && table.entry_placement(index) == EntryPlacement::Apart)
-        .collect();
-    for (index, apart) in table.indexes.iter_mut().zip(apart) {
+    let all = 0..table.indexes.len();
+    place_some_indexes(table, all, work);
+}
+
+/// The same of some of them, where the engine makes these and leaves the others where they are.
+pub(crate) fn place_some_indexes(table: &mut Table, which: Range<usize>, work: &mut Work<'_>) {
+    for place in which {
+        let apart =
+            table.is_stored() && table.entry_placement(&table.indexes[place]) == EntryPlacement::Apart;
+        let index = &mut table.indexes[place];
         if !apart {
             index.global_group = None;
         } else if index.global_group.is_none() {

@@ -109,7 +109,7 @@ pub(crate) fn create_index(create: &CreateIndex, work: &mut Work<'_>) -> Result<
     let mut changed = (*table).clone();
     check_placement(&changed, &index)?;
     changed.indexes.push(index);
-    distribution::place_indexes(&mut changed, work);
+    distribution::place_some_indexes(&mut changed, table.indexes.len()..table.indexes.len() + 1, work);
     let changed = work.put_table(changed);
     let index = changed.indexes.last().expect("pushed above");
     if !index.expressions.is_empty() {

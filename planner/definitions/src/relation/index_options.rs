@@ -124,7 +124,7 @@ fn change_index(table: Oid, index: Oid, change: Change<'_>, work: &mut Work<'_>)
         return Ok(());
     }
     check_placement(&changed, &changed.indexes[place])?;
-    distribution::place_indexes(&mut changed, work);
+    distribution::place_some_indexes(&mut changed, place..place + 1, work);
     let defined = |table: &Table| index_def(table, &table.indexes[place]);
     if !before.is_stored() || defined(&before) == defined(&changed) {
         mark(table, work, |table| *table = changed);
