@@ -4,8 +4,8 @@
 //! to stop, the interactive transaction it has open, and what it waits for. The last is written
 //! only by programs that wait, so a program that runs through costs nothing here.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -29,8 +29,9 @@ pub struct Client {
     transaction: Mutex<Weak<InteractiveState>>,
     /// Locks it holds beyond transactions.
     held: Mutex<Held>,
-    /// The lock in whose queue its program has a place.
-    queued: Mutex<Option<LockTag>>,
+    /// The locks in whose queues its program has places: one that it waits for, and those whose turn had come
+    /// when it met that.
+    queued: Mutex<BTreeSet<LockTag>>,
     shared: Weak<Shared>,
 }
 
@@ -90,7 +91,7 @@ impl Client {
             wait: Mutex::new(None),
             transaction: Mutex::new(Weak::new()),
             held: Mutex::default(),
-            queued: Mutex::new(None),
+            queued: Mutex::default(),
             shared,
         })
     }
@@ -191,12 +192,16 @@ impl Client {
         times.collect()
     }
 
-    pub(crate) fn set_queued(&self, tag: Option<LockTag>) {
-        *self.queued.lock() = tag;
+    pub(crate) fn queue_at(&self, tag: LockTag) {
+        self.queued.lock().insert(tag);
     }
 
-    pub(crate) fn take_queued(&self) -> Option<LockTag> {
-        self.queued.lock().take()
+    pub(crate) fn leave_queue(&self, tag: LockTag) {
+        self.queued.lock().remove(&tag);
+    }
+
+    pub(crate) fn take_queued(&self) -> BTreeSet<LockTag> {
+        std::mem::take(&mut *self.queued.lock())
     }
 
     /// Gives back what it holds beyond transactions: it is about to go, or to be as new.

@@ -413,6 +413,31 @@ fn a_place_in_a_queue_of_somebody_who_holds_nothing_makes_no_deadlock() {
 }
 
 #[test]
+fn who_gives_up_leaves_all_queues() {
+    let engine = bank();
+    let (holder, other, third) = (engine.begin(), engine.begin(), engine.begin());
+    advisory_lock(&engine, of(&holder), advisory(2)).wait().outcome.result.expect("free");
+    let client = engine.client(1);
+    let mut both = as_client(&engine, &client, |txn| {
+        for number in [1, 2] {
+            txn.lock_object(advisory(number), ObjectMode::Exclusive, LockScope::Session, LockWait::Wait)?;
+        }
+        Ok(true)
+    });
+    assert_eq!(finished(&mut both), None, "it waits for the second and has not kept the first");
+    advisory_lock(&engine, of(&other), advisory(1)).wait().outcome.result.expect("free");
+    engine.commit(&holder).wait().outcome.result.expect("committed");
+    assert_eq!(finished(&mut both), None, "its turn at the second has come while it waits for the first");
+    both.canceller().expect("it waits").cancel(Stop::Cancelled);
+    assert_eq!(both.wait().outcome.result, Err(Stop::Cancelled));
+    let mut free = advisory_lock(&engine, of(&third), advisory(2));
+    assert_eq!(finished(&mut free), Some(Ok(())), "nobody has a place there");
+    engine.commit(&third).wait().outcome.result.expect("committed");
+    engine.commit(&other).wait().outcome.result.expect("committed");
+    assert!(engine.object_locks().is_empty());
+}
+
+#[test]
 fn locks_given_back_in_the_order_they_were_taken_are_counted() {
     let engine = bank();
     let client = engine.client(1);

@@ -482,11 +482,13 @@ impl crate::engine::Shared {
         false
     }
 
-    /// A client's program has ended: a place it kept in a queue is free.
+    /// A client's program has ended: the places it kept in queues are free.
     pub(crate) fn withdraw(self: &Arc<Self>, client: &Arc<Client>) {
-        let Some(tag) = client.take_queued() else { return };
+        let queued = client.take_queued();
         let mut woken = Vec::new();
-        self.locks.withdraw(&self.waits, tag, client, &mut woken);
+        for tag in queued {
+            self.locks.withdraw(&self.waits, tag, client, &mut woken);
+        }
         self.wake(woken);
     }
 

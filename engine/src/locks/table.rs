@@ -274,7 +274,7 @@ impl LockTable {
         if !lock.is_blocked(place, asker.client, mode) {
             if let Some(at) = before {
                 lock.queue.remove(at);
-                asker.client.set_queued(None);
+                asker.client.leave_queue(tag);
                 self.no_longer(tag, mode);
             }
             lock.hold(asker.owner, asker.client, mode);
@@ -294,7 +294,7 @@ impl LockTable {
         if lock.is_mutual(asker.client, mode) {
             if let Some(at) = before {
                 lock.queue.remove(at);
-                asker.client.set_queued(None);
+                asker.client.leave_queue(tag);
                 self.no_longer(tag, mode);
             }
             return Asked::Deadlock;
@@ -312,7 +312,7 @@ impl LockTable {
                 self.henceforth(tag, mode);
             }
         }
-        asker.client.set_queued(Some(tag));
+        asker.client.queue_at(tag);
         Asked::Wait(waiter)
     }
 
