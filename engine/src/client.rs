@@ -166,7 +166,7 @@ impl Client {
 
     /// Whether its program has a place in the queue of a lock.
     pub fn is_queued(&self) -> bool {
-        self.queued.lock().is_some()
+        !self.queued.lock().is_empty()
     }
 
     pub(crate) fn hold(&self, tag: LockTag, mode: ObjectMode) {

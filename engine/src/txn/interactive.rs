@@ -20,7 +20,7 @@ use crate::engine::{Shared, Start, SubmitOptions};
 use crate::executor::Finish;
 use crate::id::{Epoch, GroupId, PartitionId, TreeId, TxnId};
 use crate::locks::Notes;
-use crate::partition::{ClaimSet, RoutingTable};
+use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::snapshot::{Registration, Snapshot};
 use crate::table::TableMeta;
@@ -514,7 +514,7 @@ impl Program for RollbackTo {
         };
         for (place, key) in &places {
             if !txn.is_given_up(place.id) {
-                txn.partition_for(place.group, key)?;
+                txn.partition_of_note(*place, key)?;
             }
         }
         loop {
@@ -563,10 +563,12 @@ impl Txn<'_> {
         }
         // Everything is claimed before anything changes.
         for (place, key) in &mut keys {
-            let partition = self.partition_for(place.group, key)?;
+            let partition = self.partition_of_note(*place, key)?;
             if commit && self.root(partition, *place).is_err() {
                 *place = self.place_now(*place);
-                self.root(partition, *place)?;
+                if let Err(stop) = self.root(partition, *place) {
+                    return Err(if self.is_given_up(place.id) { Stop::Restart } else { stop });
+                }
             }
         }
         if commit {
@@ -606,6 +608,14 @@ impl Txn<'_> {
             false => Some(Place::of_index(table, table.index(place.id)?)),
         });
         now.filter(|now| (now.group, now.root) == (place.group, place.root)).unwrap_or(place)
+    }
+
+    /// The partition of a change. The run begins anew if that is of an index that was given up since it began.
+    fn partition_of_note(&mut self, place: Place, key: &[u8]) -> Result<PartitionRef, Stop> {
+        match self.partition_for(place.group, key) {
+            Err(Stop::Recompile) if self.is_given_up(place.id) => Err(Stop::Restart),
+            found => found,
+        }
     }
 
     /// Whether it is an index that was given up before it was complete: what was written there is nobody's.

@@ -144,9 +144,10 @@ impl Txn<'_> {
         Ok(Inserted::Ok)
     }
 
+    /// Does nothing if it has gone with its table, or is complete.
     fn give_up_index(&mut self, id: TreeId, index: TreeId) -> Result<Inserted, Stop> {
-        let old = self.defined(id)?;
-        let index = self.declared(&old, index)?;
+        let Some(old) = self.work()?.schema.tables.get(&id).cloned() else { return Ok(Inserted::Ok) };
+        let Ok(index) = self.declared(&old, index) else { return Ok(Inserted::Ok) };
         for partition in self.partitions_of(index.group) {
             self.replace_root(partition, index.root, Root::empty())?;
         }

@@ -13,8 +13,14 @@
 //! and never hear of keys of an index that is not there. At the end it is planned once more, on the
 //! catalog of then.
 //!
+//! It changes the layout of the table, so that plans are to be made anew, those of routines too: the catalog
+//! gets the table as it is once more with the declaration, and when it is given up.
+//!
 //! Where this ends before that the index is given up, and if the server goes down, the next start knows
-//! nothing of it.
+//! nothing of it, but that its numbers are taken: partitions of its group are in the log.
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use archipel_engine::id::TreeId;
 use archipel_engine::schema::{IndexDef, IndexPlacement};
@@ -24,17 +30,21 @@ use archipel_engine::{DdlOp, Engine, LockTag, ObjectMode, Start, Stop, Submissio
 use archipel_planner::ddl::{Copies, DdlPlan};
 use archipel_sql::catalog::{Catalog, CatalogChange, Object, Table};
 use archipel_sql::error::{Result, SqlError};
-use archipel_sql::types::Oid;
 
 use super::Failed;
 use super::block_definition::other_definitions;
 use super::latch::Scope;
 use super::source::Source;
+use crate::database::Database;
 use crate::run::definition::DefinitionRun;
 use crate::session::Session;
 
 /// Rows of a slice: some hundred microseconds in which the partitions concerned are held.
 const SLICE_ROWS: usize = 128;
+/// How often indexes are given up once more, where there is no room to say so in the log.
+const GIVEN_UP_AGAIN: Duration = Duration::from_secs(1);
+/// How long a client waits for that.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(10);
 
 /// The indexes that a plan makes and nothing else; `None` if it does more.
 fn made_indexes(plan: &DdlPlan) -> Option<Vec<(TreeId, IndexDef)>> {
@@ -46,10 +56,29 @@ fn made_indexes(plan: &DdlPlan) -> Option<Vec<(TreeId, IndexDef)>> {
     (!made.is_empty() && plan.validations.is_empty()).then_some(made)
 }
 
+/// The tables of indexes, each once.
+fn tables_of(indexes: &[(TreeId, IndexDef)]) -> Vec<TreeId> {
+    let mut tables: Vec<TreeId> = indexes.iter().map(|(table, _)| *table).collect();
+    tables.sort_unstable();
+    tables.dedup();
+    tables
+}
+
+/// Their tables in a catalog, defined anew as they are: what was compiled for them is made anew.
+fn redefined(catalog: &Catalog, indexes: &[(TreeId, IndexDef)]) -> Vec<CatalogChange> {
+    let tables = tables_of(indexes).into_iter().filter_map(|tree| catalog.table_by_tree(tree.0));
+    let again = tables.map(|table| {
+        let mut table = Table::clone(&table);
+        table.version += 1;
+        CatalogChange::Put(Object::Table(table.into()))
+    });
+    again.collect()
+}
+
 /// Indexes that are declared: given up with this, if they were not completed.
 struct Declared {
     engine: Engine,
-    database: Oid,
+    database: Arc<Database>,
     indexes: Vec<(TreeId, IndexDef)>,
 }
 
@@ -63,26 +92,55 @@ impl Declared {
         self.indexes.clear();
     }
 
-    /// What gives them up, if there is anything to be.
-    fn give_up(&mut self) -> Option<Submission<DefinitionRun>> {
+    /// What gives them up.
+    fn giving_up(&self, changes: Vec<CatalogChange>) -> Submission<DefinitionRun> {
         let operations = self.steps(|index| BuildStep::GiveUp(index.id));
-        self.indexes.clear();
-        let run = DefinitionRun::of_operations(self.database, operations, Vec::new());
+        let run = DefinitionRun::of_operations(self.database.oid, operations, changes);
         let start = Start::apart_if(run.goes_far(&self.engine));
         let options = SubmitOptions { start, ..SubmitOptions::default() };
-        (!run.operations.is_empty()).then(|| self.engine.submit(run, options))
+        self.engine.submit(run, options)
+    }
+
+    /// Gives them up, and lets go of the locks then: before others write again who know nothing of them.
+    async fn given_up(mut self, locks: Locks) {
+        while !self.try_to_give_up().await {
+            tokio::time::sleep(GIVEN_UP_AGAIN).await;
+        }
+        self.indexes.clear();
+        drop(locks);
+    }
+
+    /// Whether they are given up, or there is nobody any more to whom they matter.
+    async fn try_to_give_up(&self) -> bool {
+        let _latch = self.database.definitions.lock().await;
+        if self.database.has_ended() {
+            return true;
+        }
+        let catalog = self.database.catalog.current().catalog.clone();
+        let changes = redefined(&catalog, &self.indexes);
+        let after = catalog.apply(&changes);
+        let done = self.giving_up(changes).await;
+        match done.outcome.result {
+            Ok(()) => self.database.catalog.publish(after, &done.program.changes),
+            Err(Stop::DiskFull | Stop::OutOfMemory) => return false,
+            Err(_) => {}
+        }
+        true
     }
 }
 
 impl Drop for Declared {
     fn drop(&mut self) {
-        drop(self.give_up());
+        if !self.indexes.is_empty() {
+            drop(self.giving_up(Vec::new()));
+        }
     }
 }
 
 /// What keeps others from a table while an index of it is built.
 struct Locks {
     guard: Option<Interactive>,
+    tables: Vec<TreeId>,
     /// Before SHARE was taken.
     weaker: InteractiveSavepoint,
 }
@@ -105,7 +163,7 @@ impl Session {
     ) -> Result<Option<String>> {
         let mut locks = self.lock_for_build(&first).await?;
         let mut first = Some(first);
-        let mut declared = loop {
+        let declared = loop {
             let latches = self.latch_definitions(Scope::Own).await?;
             let catalog = self.database.catalog.current().catalog.clone();
             let plan = match first.take().filter(|_| catalog.same_as(seen)) {
@@ -115,6 +173,18 @@ impl Session {
             let Some(indexes) = made_indexes(&plan).filter(|_| self.fills_in_slices(&plan)) else {
                 return Ok(None);
             };
+            if tables_of(&indexes) != locks.tables {
+                // Another table has the name by now.
+                drop(latches);
+                drop(locks.guard.take());
+                locks = self.lock_for_build(&plan).await?;
+                continue;
+            }
+            let mut changes = redefined(&catalog, &indexes);
+            let drawn = plan.changes.iter();
+            let drawn = drawn.filter(|change| matches!(change, CatalogChange::Put(Object::Numbers(_))));
+            changes.extend(drawn.cloned());
+            let after = catalog.apply(&changes);
             let declares = indexes.iter().cloned();
             let declares = declares
                 .map(|(table, index)| DdlOp::BuildIndex { table, step: BuildStep::Declare(index) })
@@ -122,11 +192,11 @@ impl Session {
             let declares = DefinitionRun {
                 host: Some(self.host()),
                 stops_at_locks: true,
-                ..DefinitionRun::of_operations(self.database.oid, declares, Vec::new())
+                ..DefinitionRun::of_operations(self.database.oid, declares, changes)
             };
-            let failed = match self.try_definitions(declares, None).await {
-                Ok(_) => {
-                    let (engine, database) = (self.server.engine.clone(), self.database.oid);
+            let failed = match self.run_and_publish(declares, after).await {
+                Ok(()) => {
+                    let (engine, database) = (self.server.engine.clone(), self.database.clone());
                     break Declared { engine, database, indexes };
                 }
                 Err(failed) => failed,
@@ -150,17 +220,14 @@ impl Session {
                 Ok(Some(tag))
             }
             Err(unfilled) => {
-                // Before others write again who know nothing of it.
-                if let Some(giving_up) = declared.give_up() {
-                    let _ = giving_up.await;
-                }
+                let given_up = tokio::task::spawn_local(declared.given_up(locks));
+                let _ = tokio::time::timeout(GIVEN_UP_WITHIN, given_up).await;
+                self.host = None;
                 let failed = match unfilled {
                     Unfilled::Duplicate(place) => self.duplicate(source, place)?,
                     Unfilled::Failed(failed) => failed,
                 };
-                let told = self.told(failed).await;
-                drop(locks);
-                Err(told)
+                Err(self.told(failed).await)
             }
         }
     }
@@ -168,16 +235,13 @@ impl Session {
     /// Takes the locks: the one that stays first, so that two who build indexes of one table come one
     /// after the other.
     async fn lock_for_build(&mut self, plan: &DdlPlan) -> Result<Locks> {
-        let made = made_indexes(plan).unwrap_or_default();
-        let mut tables: Vec<TreeId> = made.into_iter().map(|(table, _)| table).collect();
-        tables.sort_unstable();
-        tables.dedup();
+        let tables = tables_of(&made_indexes(plan).unwrap_or_default());
         let locks = |mode| tables.iter().map(|table| (LockTag::Table(*table), mode)).collect();
         let guard = self.lock_for_definitions(locks(ObjectMode::ShareUpdateExclusive)).await?;
         let guard = guard.ok_or_else(|| SqlError::internal("an index of no table"))?;
         let weaker = guard.savepoint();
         self.lock_also(&guard, locks(ObjectMode::Share)).await?;
-        Ok(Locks { guard: Some(guard), weaker })
+        Ok(Locks { guard: Some(guard), tables, weaker })
     }
 
     /// Gives SHARE back.
