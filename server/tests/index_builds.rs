@@ -68,6 +68,12 @@ fn blocked(server: &Server) -> Blocked {
     let (mut builder, mut writer, mut other) = (server.raw(), server.raw(), server.raw());
     let pid = value(&builder.query("SELECT pg_backend_pid()")).expect("it has a number");
     ok(&mut other, "CREATE TABLE many (k int PRIMARY KEY, v int)");
+    ok(
+        &mut other,
+        "CREATE FUNCTION put(a int, b int) RETURNS void LANGUAGE plpgsql AS
+         $$ BEGIN INSERT INTO many VALUES (a, b); END $$",
+    );
+    ok(&mut other, "SELECT put(-100, 0)");
     for round in 0..ROUNDS {
         let (from, to) =
             if round == 0 { (1, ROWS_MIN) } else { (ROWS_MIN << (round - 1), ROWS_MIN << round) };
@@ -122,6 +128,7 @@ fn a_table_is_read_and_written_while_an_index_of_it_is_filled() {
     let Blocked { mut builder, mut writer, mut other, .. } = blocked(&server);
     ok(&mut other, "INSERT INTO many VALUES (-1, 7), (-2, 2000), (100000000, 7), (100000001, 2000)");
     ok(&mut other, "UPDATE many SET v = 7 WHERE k IN (10, 11, 12)");
+    ok(&mut other, "SELECT put(-101, 7)");
     ok(&mut other, "DELETE FROM many WHERE k BETWEEN 20 AND 40");
     ok(&mut other, "BEGIN; UPDATE many SET v = 2000 WHERE k IN (50, 51); COMMIT");
     ok(&mut other, "GRANT SELECT ON many TO PUBLIC; CREATE TABLE beside (a int); CREATE INDEX ON beside (a)");
@@ -149,6 +156,7 @@ fn a_build_that_is_cancelled_leaves_nothing_behind() {
     assert_eq!(state(&builder.until(b'Z')).as_deref(), Some("57014"));
     ok(&mut writer, "UPDATE many SET v = 2000 WHERE k = 4; COMMIT");
     ok(&mut other, "UPDATE many SET v = 2000 WHERE k = 5");
+    ok(&mut other, "SELECT put(-102, 7)");
     ok(&mut other, "CREATE INDEX many_v ON many (v)");
     assert_whole(&mut other);
     assert_eq!(value(&other.query("SELECT count(*) FROM many WHERE v = 2000")).as_deref(), Some("3"));
