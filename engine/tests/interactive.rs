@@ -67,33 +67,6 @@ fn writes_are_seen_inside_and_nowhere_else_until_commit() {
     assert_eq!((read(&after, 1), read(&after, 15), read(&after, 100)), (Some(70), Some(130), Some(1)));
 }
 
-/// It leaves nothing in the log: not with what the thread commits next either, behind somebody's row.
-#[test]
-fn a_row_that_came_and_went_within_a_transaction_takes_nobodys_row_away() {
-    let (engine, store) = bank();
-    let transaction = engine.begin();
-    within(&engine, &transaction, |txn| insert_account(txn, 5_000, "mine", 1)).map(drop).expect("inserted");
-    let deleted = within(&engine, &transaction, |txn| {
-        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
-        txn.delete(&table, &account_key(5_000))
-    });
-    assert_eq!(deleted, Ok(true));
-    commit(&engine, transaction);
-    std::thread::scope(|scope| {
-        let other = || unpredicted(&engine, |txn| insert_account(txn, 5_000, "theirs", 7)).0;
-        assert_eq!(scope.spawn(other).join().expect("it ends"), Ok(Inserted::Ok));
-    });
-    engine.step_log().expect("written");
-    unpredicted(&engine, |txn| set_balance(txn, 1, 33)).0.map(drop).expect("set");
-    engine.step_log().expect("written");
-    assert_eq!((read(&engine, 1), read(&engine, 5_000)), (Some(33), Some(7)));
-    let after = reopen_stepped(&store.crash(Survivors::Synced));
-    assert_eq!((read(&after, 1), read(&after, 5_000)), (Some(33), Some(7)));
-    engine.checkpoint().expect("taken");
-    let after = reopen_stepped(&store.crash(Survivors::Synced));
-    assert_eq!((read(&after, 1), read(&after, 5_000)), (Some(33), Some(7)));
-}
-
 #[test]
 fn a_failed_statement_takes_back_only_itself() {
     let (engine, _store) = bank();

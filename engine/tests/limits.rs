@@ -293,3 +293,36 @@ fn definitions_that_write_too_much_leave_everything_as_it_was() {
     unpredicted(&engine, |txn| set(txn, 2, b'h')).0.expect("as before");
     survives(&engine, &store);
 }
+
+/// A row that came and went leaves nothing in the log: not with what the thread commits next either, behind
+/// somebody's row.
+#[test]
+fn a_row_that_came_and_went_within_a_transaction_takes_nobodys_row_away() {
+    let (engine, store) = stepped();
+    open_bank(&engine, 20);
+    let read = |engine: &Engine| {
+        let both = unpredicted(engine, |txn| Ok((balance(txn, 1)?, balance(txn, 5_000)?)));
+        both.0.expect("read")
+    };
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| insert_account(txn, 5_000, "mine", 1)).map(drop).expect("inserted");
+    let deleted = within(&engine, &transaction, |txn| {
+        let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+        txn.delete(&table, &account_key(5_000))
+    });
+    assert_eq!(deleted, Ok(true));
+    engine.commit(&transaction).wait().outcome.result.expect("committed");
+    std::thread::scope(|scope| {
+        let other = || unpredicted(&engine, |txn| insert_account(txn, 5_000, "theirs", 7)).0;
+        assert_eq!(scope.spawn(other).join().expect("it ends"), Ok(Inserted::Ok));
+    });
+    engine.step_log().expect("written");
+    unpredicted(&engine, |txn| set_balance(txn, 1, 33)).0.map(drop).expect("set");
+    engine.step_log().expect("written");
+    assert_eq!(read(&engine), (Some(33), Some(7)));
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    assert_eq!(read(&after), (Some(33), Some(7)));
+    engine.checkpoint().expect("taken");
+    let after = reopen_stepped(&store.crash(Survivors::Synced));
+    assert_eq!(read(&after), (Some(33), Some(7)));
+}

@@ -352,11 +352,8 @@ fn a_cycle_is_found_over_a_lock_that_a_session_got_in_its_turn() {
         advisory_lock(&engine, of(&other), advisory(2)).wait().outcome.result.expect("free");
         let client = engine.client(1);
         let first = within.then(|| engine.begin_for(&client, Isolation::ReadCommitted, false));
-        let options = SubmitOptions {
-            client: Some(&client),
-            transaction: first.as_ref(),
-            ..SubmitOptions::default()
-        };
+        let options =
+            SubmitOptions { client: Some(&client), transaction: first.as_ref(), ..SubmitOptions::default() };
         let mut session = session_lock(&engine, options, advisory(1));
         assert_eq!(finished(&mut session), None);
         let mut behind = advisory_lock(&engine, of(&other), advisory(1));

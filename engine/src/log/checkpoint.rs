@@ -460,9 +460,7 @@ impl Checkpointer {
                 }
             }
         })?;
-        if let Some(damaged) = damaged {
-            return Err(damaged);
-        }
+        damaged.map_or(Ok(()), Err)?;
         self.number_max = number_max;
         state.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
         // Of each piece of state the last word only, so that what is read below is what stands.

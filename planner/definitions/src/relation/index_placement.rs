@@ -16,37 +16,41 @@ use archipel_sql::error::{Result, SqlError, SqlState};
 
 use crate::work::Work;
 
-/// 22023 where an index cannot be where its definition says.
+/// 22023 where an index cannot be where its definition says. The primary key may be still to come, which brings
+/// the distribution column: a dump makes constraints in the order of their names, and several at a time.
 pub(crate) fn check_placement(table: &Table, index: &Index) -> Result<()> {
-    let cannot_be = table.is_stored()
-        && index.placement() == Some(PlacementOption::Prefixed)
-        && table.entry_placement(index) == EntryPlacement::Apart;
-    if !cannot_be {
+    if !matches!(table.distribution, Distribution::Column { .. }) {
         return Ok(());
     }
-    let refused = |why: String, hint: &str| {
-        let message = format!("index \"{}\" cannot have placement \"prefixed\"", index.name);
-        Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_detail(why).with_hint(hint))
-    };
+    let Some((why, hint)) = why_apart(table, index) else { return Ok(()) };
+    let message = format!("index \"{}\" cannot have placement \"prefixed\"", index.name);
+    Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message).with_detail(why).with_hint(hint))
+}
+
+/// Why an index that was asked to lie with its rows does not, and what to do; `None` if it was not asked to, or
+/// does.
+fn why_apart(table: &Table, index: &Index) -> Option<(String, &'static str)> {
+    let is_apart = table.is_stored()
+        && index.placement() == Some(PlacementOption::Prefixed)
+        && table.entry_placement(index) == EntryPlacement::Apart;
+    if !is_apart {
+        return None;
+    }
     let Distribution::Column { column, .. } = table.distribution else {
-        // A dump makes constraints in the order of their names: the primary key may be still to come.
-        if index.constraint {
-            return Ok(());
-        }
-        let why = format!("Table \"{}\" has no distribution column.", table.name);
-        return refused(why, "Give the table a primary key, or call create_distributed_table().");
+        let hint = "Give the table a primary key, or call create_distributed_table().";
+        return Some((format!("Table \"{}\" has no distribution column.", table.name), hint));
     };
     let column = &table.columns[usize::from(column)];
-    match column.not_null {
+    Some(match column.not_null {
         true => {
             let why = format!("It is unique and does not name distribution column \"{}\".", column.name);
-            refused(why, "Use placement = global.")
+            (why, "Use placement = global.")
         }
         false => {
             let why = format!("Distribution column \"{}\" may be NULL.", column.name);
-            refused(why, "Declare the column NOT NULL.")
+            (why, "Declare the column NOT NULL.")
         }
-    }
+    })
 }
 
 /// As [`check_placement`], of the constraints among a table's indexes from one on.
@@ -58,8 +62,7 @@ pub(crate) fn check_constraints(table: &Table, from: usize) -> Result<()> {
 /// Tells of the indexes that were asked to lie with their rows and no longer can.
 pub(super) fn tell_apart(table: &Table, work: &mut Work<'_>) {
     for index in &table.indexes {
-        if let Err(error) = check_placement(table, index) {
-            let detail = error.fields().detail.clone().unwrap_or_default();
+        if let Some((detail, _)) = why_apart(table, index) {
             let message = format!("entries of index \"{}\" are placed by themselves", index.name);
             work.notice_with_detail(message, detail);
         }

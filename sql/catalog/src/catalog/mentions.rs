@@ -12,10 +12,7 @@ use crate::types::Oid;
 
 use super::relation::view_definition::View;
 use super::relation::view_reference::ViewReference;
-use super::{
-    Catalog, Column, FIRST_OID, ObjectKind, PartitionKeyPart, Routine, RoutineRef, Table, TableRef, UserType,
-    UserTypeRef,
-};
+use super::{Column, FIRST_OID, PartitionKeyPart, Routine, Table, UserType};
 
 /// Numbers that an object says, each once.
 #[derive(Default)]
@@ -120,44 +117,13 @@ impl Table {
     }
 }
 
-impl Catalog {
-    /// Whether a table or a type says one of these numbers.
-    pub fn is_said(&self, oids: &[Oid]) -> bool {
-        self.tables_saying(oids).next().is_some() || self.types_saying(oids).next().is_some()
-    }
-
-    /// Who says one of these numbers.
-    fn who_says(&self, oids: &[Oid]) -> BTreeSet<Oid> {
-        let said_by = oids.iter().filter_map(|oid| self.state().said_by.get(oid));
-        said_by.flat_map(|objects| objects.iter().copied()).collect()
-    }
-
-    /// The tables and views that say one of these numbers, in the order of their oids.
-    pub fn tables_saying<'c>(&'c self, oids: &[Oid]) -> impl Iterator<Item = &'c TableRef> + use<'c> {
-        self.note_all(ObjectKind::Table);
-        self.who_says(oids).into_iter().filter_map(|oid| self.state().tables.get(&oid))
-    }
-
-    /// The types that say one of these numbers, in the order of their oids.
-    pub fn types_saying<'c>(&'c self, oids: &[Oid]) -> impl Iterator<Item = &'c UserTypeRef> + use<'c> {
-        self.note_all(ObjectKind::Type);
-        self.who_says(oids).into_iter().filter_map(|oid| self.state().types.get(&oid))
-    }
-
-    /// The routines that say one of these numbers, in the order of their oids.
-    pub fn routines_saying<'c>(&'c self, oids: &[Oid]) -> impl Iterator<Item = &'c RoutineRef> + use<'c> {
-        self.note_all(ObjectKind::Routine);
-        self.who_says(oids).into_iter().filter_map(|oid| self.state().routines.get(&oid))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
     use crate::catalog::stored_name::{stored_literal, stored_routine, stored_type};
-    use crate::catalog::{CatalogChange, Object, TableKind};
+    use crate::catalog::{Catalog, CatalogChange, Object, ObjectKind, TableKind};
     use crate::types::Type;
 
     fn table(oid: u32, default: Option<String>, ty: Type) -> Table {

@@ -2,6 +2,7 @@
 //! with [`Catalog::apply`]. Objects are shared between the two, and so is most of what finds them
 //! (`state`).
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use crate::types::Oid;
@@ -516,4 +517,35 @@ impl Catalog {
 /// Whether an object is the very same one as before.
 fn same_object<T>(before: Option<&Arc<T>>, after: Option<&Arc<T>>) -> bool {
     matches!((before, after), (Some(before), Some(after)) if Arc::ptr_eq(before, after))
+}
+
+impl Catalog {
+    /// Whether a table or a type says one of these numbers.
+    pub fn is_said(&self, oids: &[Oid]) -> bool {
+        self.tables_saying(oids).next().is_some() || self.types_saying(oids).next().is_some()
+    }
+
+    /// Who says one of these numbers.
+    fn who_says(&self, oids: &[Oid]) -> BTreeSet<Oid> {
+        let said_by = oids.iter().filter_map(|oid| self.state().said_by.get(oid));
+        said_by.flat_map(|objects| objects.iter().copied()).collect()
+    }
+
+    /// The tables and views that say one of these numbers, in the order of their oids.
+    pub fn tables_saying<'c>(&'c self, oids: &[Oid]) -> impl Iterator<Item = &'c TableRef> + use<'c> {
+        self.note_all(ObjectKind::Table);
+        self.who_says(oids).into_iter().filter_map(|oid| self.state().tables.get(&oid))
+    }
+
+    /// The types that say one of these numbers, in the order of their oids.
+    pub fn types_saying<'c>(&'c self, oids: &[Oid]) -> impl Iterator<Item = &'c UserTypeRef> + use<'c> {
+        self.note_all(ObjectKind::Type);
+        self.who_says(oids).into_iter().filter_map(|oid| self.state().types.get(&oid))
+    }
+
+    /// The routines that say one of these numbers, in the order of their oids.
+    pub fn routines_saying<'c>(&'c self, oids: &[Oid]) -> impl Iterator<Item = &'c RoutineRef> + use<'c> {
+        self.note_all(ObjectKind::Routine);
+        self.who_says(oids).into_iter().filter_map(|oid| self.state().routines.get(&oid))
+    }
 }
