@@ -180,20 +180,7 @@ impl Session {
                 locks = self.lock_for_build(&plan).await?;
                 continue;
             }
-            let mut changes = redefined(&catalog, &indexes);
-            let drawn = plan.changes.iter();
-            let drawn = drawn.filter(|change| matches!(change, CatalogChange::Put(Object::Numbers(_))));
-            changes.extend(drawn.cloned());
-            let after = catalog.apply(&changes);
-            let declares = indexes.iter().cloned();
-            let declares = declares
-                .map(|(table, index)| DdlOp::BuildIndex { table, step: BuildStep::Declare(index) })
-                .collect();
-            let declares = DefinitionRun {
-                host: Some(self.host()),
-                stops_at_locks: true,
-                ..DefinitionRun::of_operations(self.database.oid, declares, changes)
-            };
+            let (declares, after) = self.declaring(&plan, &catalog, &indexes);
             let failed = match self.run_and_publish(declares, after).await {
                 Ok(()) => {
                     let (engine, database) = (self.server.engine.clone(), self.database.clone());
@@ -230,6 +217,30 @@ impl Session {
                 Err(self.told(failed).await)
             }
         }
+    }
+
+    /// What declares indexes, and the catalog behind it.
+    fn declaring(
+        &mut self,
+        plan: &DdlPlan,
+        catalog: &Catalog,
+        indexes: &[(TreeId, IndexDef)],
+    ) -> (DefinitionRun, Catalog) {
+        let mut changes = redefined(catalog, indexes);
+        let drawn = plan.changes.iter();
+        let drawn = drawn.filter(|change| matches!(change, CatalogChange::Put(Object::Numbers(_))));
+        changes.extend(drawn.cloned());
+        let after = catalog.apply(&changes);
+        let declares = indexes.iter().cloned();
+        let declares = declares
+            .map(|(table, index)| DdlOp::BuildIndex { table, step: BuildStep::Declare(index) })
+            .collect();
+        let run = DefinitionRun {
+            host: Some(self.host()),
+            stops_at_locks: true,
+            ..DefinitionRun::of_operations(self.database.oid, declares, changes)
+        };
+        (run, after)
     }
 
     /// Takes the locks: the one that stays first, so that two who build indexes of one table come one
