@@ -264,6 +264,11 @@ fn activerecord() {
 }
 
 #[test]
+fn sequel() {
+    agrees_with_its_status("sequel");
+}
+
+#[test]
 fn lib_pq() {
     agrees_with_its_status("pq");
 }
