@@ -6,9 +6,10 @@
 //! to a row of the same one under another key. It is compared by a digest under a salt that nobody outside knows.
 //!
 //! **How long.** What a transaction has asked for stays until it ends: its statements find the rows again. It keeps
-//! nothing that others ask for meanwhile. Behind that, entries are kept as long as all of them take less than [`KEPT_BYTES`]; the oldest go first. No number is
-//! drawn twice, not by a later start of the server either (its number is in them), so that one which was forgotten
-//! finds no row rather than another. A statement that would need more than [`BYTES_MAX`] at once is refused.
+//! nothing that others ask for meanwhile. Behind that, entries are kept as long as all of them take less than
+//! [`KEPT_BYTES`]; the oldest go first. No number is drawn twice, not by a later start of the server either (its
+//! number is in them), so that one which was forgotten finds no row rather than another. A statement that would need
+//! more than [`BYTES_MAX`] at once is refused.
 //!
 //! **What it costs others.** Nothing: who asks for no place never comes here. Those who do share the shards, each
 //! behind a latch that is held for a look-up.

@@ -1,8 +1,8 @@
 //! Who is shown what by the views about the running server.
 //!
 //! Rows about tables and routines are for those who may do something with them, values of keys for
-//! those who may read all rows of the tables: whom policies hide some from is told of none. Members of pg_read_all_stats, and so of pg_monitor, see all of it, as
-//! PostgreSQL has it of its statistics. Some settings are shown to nobody but superusers and members of
+//! those who may read all rows of the tables: whom policies hide some from is told of none. Members of
+//! pg_read_all_stats, and so of pg_monitor, see all of it, as PostgreSQL has it of its statistics. Some settings are shown to nobody but superusers and members of
 //! pg_read_all_settings.
 
 use std::cell::OnceCell;

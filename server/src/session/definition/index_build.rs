@@ -296,21 +296,20 @@ impl Session {
     ) -> std::result::Result<Option<KeyBuf>, Slice> {
         let engine = &self.server.engine;
         let client = self.entry().engine.clone();
-        loop {
-            // It goes with its table alone, which is locked; or the server is being stopped.
-            let gone = || Slice::Failed(other_definitions());
-            let meta = engine.table(table).ok_or_else(gone)?;
-            let declared = meta.declared().iter().find(|declared| declared.def.id == index);
-            let slice = FillIndex::new(&meta, declared.ok_or_else(gone)?, from.clone(), SLICE_ROWS);
-            let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
-            let done = self.cancellable(engine.submit(slice, options)).await;
-            return match (done.outcome.result, done.program.refused) {
-                (Ok(()), _) => Ok(done.program.next),
-                (Err(Stop::Recompile), _) => continue,
-                (Err(Stop::Abort), _) => Err(Slice::Duplicate),
-                (Err(Stop::LockNotAvailable), Some(refused)) => Err(Slice::Refused(refused)),
-                (Err(stop), _) => Err(Slice::Failed(self.stop_error(stop))),
-            };
+        // It goes with its table alone, which is locked; or the server is being stopped.
+        let gone = || Slice::Failed(other_definitions());
+        let meta = engine.table(table).ok_or_else(gone)?;
+        let declared = meta.declared().iter().find(|declared| declared.def.id == index);
+        let slice = FillIndex::new(&meta, declared.ok_or_else(gone)?, from.clone(), SLICE_ROWS);
+        let options = SubmitOptions { client: Some(&client), ..SubmitOptions::default() };
+        let done = self.cancellable(engine.submit(slice, options)).await;
+        match (done.outcome.result, done.program.refused) {
+            (Ok(()), _) => Ok(done.program.next),
+            // By the definitions of now, unless somebody has asked to stop.
+            (Err(Stop::Recompile), _) => Ok(Some(from.clone())),
+            (Err(Stop::Abort), _) => Err(Slice::Duplicate),
+            (Err(Stop::LockNotAvailable), Some(refused)) => Err(Slice::Refused(refused)),
+            (Err(stop), _) => Err(Slice::Failed(self.stop_error(stop))),
         }
     }
 
