@@ -43,7 +43,8 @@ id!(
     IslandId(u16)
 );
 id!(
-    /// An interactive transaction (BEGIN … COMMIT), or a one-shot that took row locks.
+    /// An interactive transaction (BEGIN … COMMIT), a one-shot that took row locks, or an attempt to commit much
+    /// ([`crate::log::parts`]). Starts go on above the greatest that is known from the one before.
     TxnId(u64)
 );
 id!(

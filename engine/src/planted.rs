@@ -25,6 +25,12 @@ pub(crate) enum Bug {
     StaleBound,
     /// A transaction leaves its number in no partition that it has held.
     NumberNotStored,
+    /// The log's thread writes the parts that a batch names behind it.
+    CommitBeforeParts,
+    /// A start takes in all parts there are, whether or not a commit names them.
+    UndecidedApplied,
+    /// A checkpoint drops the parts below its cut before its mark is written.
+    PartsGoEarly,
     /// A page of a long read shows what is committed now, and not what its snapshot shows.
     NewerPage,
     /// Writers leave an index alone that is still being filled.

@@ -103,6 +103,14 @@ fn describe(directory: &Path, found: &StoreReport) -> String {
         found.log_bytes as f64 / 1e6,
         found.epoch
     );
+    if found.parts > 0 {
+        let _ = writeln!(
+            text,
+            "log: {} parts of large transactions, {:.1} MB",
+            found.parts,
+            found.part_bytes as f64 / 1e6
+        );
+    }
     if found.torn_bytes > 0 {
         let _ = writeln!(
             text,

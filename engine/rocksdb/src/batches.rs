@@ -15,33 +15,24 @@ use archipel_engine::log::BatchNumber;
 use archipel_engine::log::store::{BatchVisitor, StoreError};
 use rocksdb::{ColumnFamily, DBRawIterator, Error, WriteBatch};
 
-/// The number of a batch's last piece.
-const LAST_PIECE: u32 = u32::MAX;
-
-fn piece_key(number: BatchNumber, piece: u32) -> [u8; 12] {
-    let mut key = [0; 12];
-    key[..8].copy_from_slice(&number.0.to_be_bytes());
-    key[8..].copy_from_slice(&piece.to_be_bytes());
-    key
-}
+/// The number of the last piece of a batch, or of a part.
+pub(crate) const LAST_PIECE: u32 = u32::MAX;
 
 /// No key of a batch is greater.
 pub(crate) fn last_key_of(number: BatchNumber) -> [u8; 12] {
-    piece_key(number, LAST_PIECE)
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&number.0.to_be_bytes());
+    key[8..].copy_from_slice(&LAST_PIECE.to_be_bytes());
+    key
 }
 
-/// What writes a batch as pieces of so many bytes.
-pub(crate) fn in_pieces(
-    family: &ColumnFamily,
-    number: BatchNumber,
-    batch: &[u8],
-    piece_bytes: usize,
-) -> WriteBatch {
+/// What writes the value of a key as pieces of so many bytes, each with its number behind the key.
+pub(crate) fn in_pieces(family: &ColumnFamily, key: &[u8], value: &[u8], piece_bytes: usize) -> WriteBatch {
     let mut pieces = WriteBatch::default();
-    let mut rest = batch.chunks(piece_bytes.max(1)).zip(0u32..).peekable();
+    let mut rest = value.chunks(piece_bytes.max(1)).zip(0u32..).peekable();
     while let Some((piece, place)) = rest.next() {
         let place = if rest.peek().is_some() { place } else { LAST_PIECE };
-        pieces.put_cf(family, piece_key(number, place), piece);
+        pieces.put_cf(family, [key, &place.to_be_bytes()[..]].concat(), piece);
     }
     pieces
 }

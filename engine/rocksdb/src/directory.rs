@@ -7,13 +7,15 @@
 //! | 3 | rows may hold values of `bpchar` with their blanks, and keys over such columns without them |
 //! | 4 | the system catalog's rows lie in a tree for those of several databases |
 //! | 5 | the log is of transactions, behind the batches of records that it had before |
+//! | 6 | the log's database has a family of parts of large transactions |
 //!
 //! A start brings format 1 to 2: the folder gets its new name, the watermark is made, and then the
 //! mark is written; a start that is cut short in between goes on from there. (`*.log` in a folder
 //! `log` is what jobs delete that clean up. The folder's name is ours to choose; the files are
 //! RocksDB's, which calls them `NNNNNN.log` wherever they lie.)
 //!
-//! Formats 2 to 4 are brought to 5 by the mark alone, which is written before anything else is: every row
+//! Formats 2 to 5 are brought to 6 by the mark alone, which is written before anything else is, the family of parts
+//! included: no version before opens a database that has families it does not know. Every row
 //! and key of 2 means the same in 3, and whoever reads the catalog sees by the trees where its rows are, and
 //! puts them where they belong. A version that knows no other tree than that of before would take all tables
 //! for unknown, and one that knows no transactions the batches of them for a torn end. What batches mean the
@@ -30,7 +32,7 @@ use crate::private::{private_file, private_folder, require_private};
 use crate::watermark::{WATERMARK, WatermarkFile};
 
 /// The on-disk format that this version writes; it reads all below.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 /// The first one with a watermark, and with the log in [`REDO`].
 const FORMAT_WITH_WATERMARK: u32 = 2;
 

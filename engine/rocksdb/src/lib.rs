@@ -4,7 +4,7 @@
 //! DIR/FORMAT          the on-disk format version, as text
 //! DIR/archipel.lock   held while a server runs; names its process
 //! DIR/WATERMARK       how far the log has come, apart from the log
-//! DIR/redo/           RocksDB: log batches, and a few words about them
+//! DIR/redo/           RocksDB: log batches, parts of large transactions, and a few words about them
 //! DIR/checkpoint/     RocksDB: checkpoint rows
 //! DIR/sorted/         table files of a checkpoint under way; emptied at every start
 //! ```
@@ -12,6 +12,8 @@
 //! - [`allocator`] freed memory goes back
 //! - [`batches`]   log batches as keys and values
 //! - [`directory`] the directory: lock, format, refusals
+//! - [`options`]   what RocksDB is told
+//! - [`parts`]     parts of large transactions as keys and values
 //! - [`private`]   nobody but the owner reads it
 //! - [`store`]     the databases and the trait
 //! - [`sorted`]    checkpoint rows, written straight into table files
@@ -31,6 +33,8 @@
 mod allocator;
 mod batches;
 mod directory;
+mod options;
+mod parts;
 mod private;
 mod sorted;
 mod space;
@@ -39,5 +43,6 @@ mod wal;
 mod watermark;
 
 pub use directory::{FORMAT, parse_format};
+pub use options::RocksOptions;
 pub use private::{make_private, private_file, private_folder};
-pub use store::{RocksLogStore, RocksOptions};
+pub use store::RocksLogStore;

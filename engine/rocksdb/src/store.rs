@@ -5,52 +5,33 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use archipel_engine::id::TreeId;
+use archipel_engine::id::{TreeId, TxnId};
 use archipel_engine::log::checkpoint::{MARK_KEY, require_whole};
 use archipel_engine::log::store::{
-    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
+    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, PartVisitor, RowVisitor, Space,
+    StoreError,
 };
 use archipel_engine::log::watermark::WAYS_OUT;
 use archipel_engine::log::{BatchNumber, Watermark};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use rocksdb::{
-    BlockBasedOptions, Cache, ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode,
-    Env, Error, ErrorKind, LogLevel, Options, ReadOptions, WriteBatch, WriteOptions, checkpoint::Checkpoint,
+    ColumnFamily, ColumnFamilyDescriptor, DB, DBCompressionType, DBRecoveryMode, Error, ErrorKind, Options,
+    WriteBatch, checkpoint::Checkpoint,
 };
 
 use crate::directory::{CHECKPOINT, Directory, REDO, SORTED, require_file, require_files};
+use crate::options::{
+    RocksOptions, checkpoint_options, database_options, family_options, streaming, synced, without_log,
+};
 use crate::sorted::SortedRows;
 use crate::watermark::WatermarkFile;
-use crate::{allocator, batches, space, wal};
+use crate::{allocator, batches, parts, space, wal};
 
 /// The families of the log's database.
 const LOG: &str = "log";
 const META: &str = "meta";
-
-/// Sizes of a store.
-#[derive(Clone, Copy, Debug)]
-pub struct RocksOptions {
-    /// Free space below which appends are refused before RocksDB meets the full disk itself:
-    /// room for its flushes to finish.
-    pub space_reserve_bytes: u64,
-    /// Memory for log batches before they move from the write-ahead log to a table file.
-    pub log_buffer_bytes: usize,
-    /// The same for checkpoint rows.
-    pub checkpoint_buffer_bytes: usize,
-    /// A log batch of more bytes is cut into pieces of so many.
-    pub log_value_bytes_max: usize,
-}
-
-impl Default for RocksOptions {
-    fn default() -> Self {
-        RocksOptions {
-            space_reserve_bytes: 64 << 20,
-            log_buffer_bytes: 16 << 20,
-            checkpoint_buffer_bytes: 32 << 20,
-            log_value_bytes_max: 64 << 20,
-        }
-    }
-}
+/// Made by a start for writing, behind the directory's mark: older directories have none.
+const PARTS: &str = "parts";
 
 /// A [`LogStore`] in a directory.
 pub struct RocksLogStore {
@@ -97,17 +78,6 @@ fn log_error(error: StoreError) -> StoreError {
     }
 }
 
-fn environment() -> Result<Env, Error> {
-    let mut env = Env::new()?;
-    env.set_background_threads(2);
-    env.set_high_priority_background_threads(1);
-    // Merging files is for idle cores: nobody waits for it before `family_options` says so.
-    // Flushes are not niced: under a load that takes every core a niced thread gets next to
-    // nothing, the write buffers fill, and commits and checkpoints wait for it.
-    env.lower_thread_pool_cpu_priority();
-    Ok(env)
-}
-
 /// What a store is opened for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
@@ -120,11 +90,11 @@ enum Access {
 }
 
 impl Access {
-    fn open<const N: usize>(
+    fn open(
         self,
         options: &Options,
         path: &Path,
-        families: [ColumnFamilyDescriptor; N],
+        families: Vec<ColumnFamilyDescriptor>,
     ) -> Result<DB, StoreError> {
         match self {
             Access::Write | Access::Reset => DB::open_cf_descriptors(options, path, families),
@@ -142,44 +112,10 @@ struct Databases {
     sorted: Option<Mutex<SortedRows>>,
 }
 
-fn database_options(path: &Path, access: Access) -> Result<Options, Error> {
-    let mut options = Options::default();
-    options.create_if_missing(true);
-    options.create_missing_column_families(true);
-    options.set_env(&environment()?);
-    options.set_max_background_jobs(2);
-    options.set_keep_log_file_num(3);
-    options.set_log_level(LogLevel::Warn);
-    options.set_bytes_per_sync(1 << 20);
-    // What flushing and merging write is read again by the next start at the earliest: copying
-    // it into the page cache costs as much as the rest of the work.
-    options.set_use_direct_io_for_flush_and_compaction(
-        access == Access::Write && space::takes_direct_writes(path),
-    );
-    Ok(options)
-}
-
-fn family_options(buffer_bytes: usize, files_at_first: i32, compression: DBCompressionType) -> Options {
-    let mut options = Options::default();
-    options.set_write_buffer_size(buffer_bytes);
-    options.set_max_write_buffer_number(8);
-    options.set_compression_type(compression);
-    options.set_level_zero_file_num_compaction_trigger(files_at_first);
-    options.set_level_zero_slowdown_writes_trigger(60);
-    options.set_level_zero_stop_writes_trigger(120);
-    options.set_target_file_size_base(64 << 20);
-    // One level below the first: each checkpoint rewrites most of what is hot, and every level
-    // between would be one more copy of it.
-    options.set_max_bytes_for_level_base(64 << 30);
-    let mut table = BlockBasedOptions::default();
-    table.set_block_cache(&Cache::new_lru_cache(8 << 20));
-    table.set_block_size(32 << 10);
-    options.set_block_based_table_factory(&table);
-    options
-}
-
-fn checkpoint_options(buffer_bytes: usize) -> Options {
-    family_options(buffer_bytes, 8, DBCompressionType::Lz4)
+/// Of batches and of parts. Files of either overlap little: leaving the first level, where whole files cannot be
+/// removed, costs no rewriting.
+fn log_options(options: &RocksOptions) -> Options {
+    family_options(options.log_buffer_bytes, 2, DBCompressionType::None)
 }
 
 /// The newest batch in a log.
@@ -244,7 +180,7 @@ impl Databases {
         if access != Access::Reset {
             wal::check(&path)?;
         }
-        let mut database = database_options(&directory.path, access).map_err(store_error)?;
+        let mut database = database_options(&directory.path, access == Access::Write).map_err(store_error)?;
         database.create_if_missing(directory.is_new);
         database.set_recycle_log_file_num(4);
         database.set_wal_recovery_mode(DBRecoveryMode::PointInTime);
@@ -252,25 +188,34 @@ impl Databases {
         database.set_track_and_verify_wals_in_manifest(access != Access::Reset);
         // A start reads all of it.
         database.set_max_total_wal_size(4 * options.log_buffer_bytes as u64);
-        let families = [
-            ColumnFamilyDescriptor::new(
-                LOG,
-                // Its files overlap nothing: leaving the first level, where whole files cannot be
-                // removed, costs no rewriting.
-                family_options(options.log_buffer_bytes, 2, DBCompressionType::None),
-            ),
+        let mut families = vec![
+            ColumnFamilyDescriptor::new(LOG, log_options(options)),
             ColumnFamilyDescriptor::new(META, family_options(1 << 20, 4, DBCompressionType::None)),
         ];
+        // What cannot be listed cannot be opened either, which is told below.
+        let listed = DB::list_cf(&Options::default(), &path).unwrap_or_default();
+        if listed.iter().any(|family| family == PARTS) {
+            families.push(ColumnFamilyDescriptor::new(PARTS, log_options(options)));
+        }
         access.open(&database, &path, families).map_err(log_error)
+    }
+
+    /// Gives the log its family of parts, if it has none. The directory's mark says by now that it may have one: no
+    /// older version opens a database with families that it does not know.
+    fn make_parts(&mut self, options: &RocksOptions) -> Result<(), StoreError> {
+        if self.log.cf_handle(PARTS).is_some() {
+            return Ok(());
+        }
+        self.log.create_cf(PARTS, &log_options(options)).map_err(store_error)
     }
 
     fn open(directory: &Directory, options: &RocksOptions, access: Access) -> Result<Databases, StoreError> {
         Databases::require_there(directory)?;
         let log = Databases::open_log(directory, options, access)?;
-        let mut database = database_options(&directory.path, access).map_err(store_error)?;
+        let mut database = database_options(&directory.path, access == Access::Write).map_err(store_error)?;
         database.create_if_missing(directory.is_new);
-        let families =
-            [ColumnFamilyDescriptor::new(CHECKPOINT, checkpoint_options(options.checkpoint_buffer_bytes))];
+        let rows = checkpoint_options(options.checkpoint_buffer_bytes);
+        let families = vec![ColumnFamilyDescriptor::new(CHECKPOINT, rows)];
         let rows = access.open(&database, &directory.store(CHECKPOINT), families)?;
         let sorted = match access {
             Access::Write | Access::Reset => Some(Mutex::new(Databases::sorted(directory, options)?)),
@@ -302,6 +247,12 @@ impl Opened<'_> {
     fn log(&self) -> (&DB, &ColumnFamily) {
         let db = &self.databases().log;
         (db, db.cf_handle(LOG).expect("opened with its families"))
+    }
+
+    /// `None` where one is only read that has no family of parts.
+    fn parts(&self) -> Option<(&DB, &ColumnFamily)> {
+        let db = &self.databases().log;
+        Some((db, db.cf_handle(PARTS)?))
     }
 
     fn meta(&self) -> (&DB, &ColumnFamily) {
@@ -379,7 +330,7 @@ impl RocksLogStore {
         if access != Access::Read {
             directory.bring_up_to_date()?;
         }
-        let databases = Databases::open(&directory, &options, access)?;
+        let mut databases = Databases::open(&directory, &options, access)?;
         if directory.is_new && databases.are_used()? {
             return Err(directory.without_mark());
         }
@@ -387,6 +338,9 @@ impl RocksLogStore {
             && let Some(made) = directory.mark(Watermark::default())?
         {
             watermark = Some(made);
+        }
+        if access != Access::Read {
+            databases.make_parts(&options)?;
         }
         Ok(RocksLogStore {
             directory,
@@ -411,13 +365,20 @@ impl RocksLogStore {
         let mut life = self.life.write();
         // Somebody else may have come first, and have rows in them by now.
         if life.databases.is_none() {
-            life.databases = Some(Databases::open(&self.directory, &self.options, self.access)?);
+            let mut databases = Databases::open(&self.directory, &self.options, self.access)?;
+            databases.make_parts(&self.options)?;
+            life.databases = Some(databases);
         }
         Ok(())
     }
 
     fn free_bytes(&self) -> Option<u64> {
         space::free_bytes(&self.directory.path)
+    }
+
+    /// With less than this free no new commits are taken.
+    fn nearly_full_bytes(&self) -> u64 {
+        self.options.space_reserve_bytes.saturating_add(self.options.space_reserve_bytes / 2)
     }
 
     fn check_space(&self) -> Result<(), StoreError> {
@@ -472,41 +433,73 @@ impl RocksLogStore {
     }
 }
 
-fn synced(sync: bool) -> WriteOptions {
-    let mut options = WriteOptions::default();
-    options.set_sync(sync);
-    options
-}
-
-/// Reads that pass once over much: not through the cache, with read-ahead.
-fn streaming() -> ReadOptions {
-    let mut options = ReadOptions::default();
-    options.fill_cache(false);
-    options.set_readahead_size(4 << 20);
-    options
-}
-
-fn without_log() -> WriteOptions {
-    let mut options = WriteOptions::default();
-    options.disable_wal(true);
-    options
-}
-
 impl LogStore for RocksLogStore {
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
         self.write(|opened| {
             let (db, family) = opened.log();
             let whole = self.options.log_value_bytes_max;
             if batch.len() > whole {
-                return db.write_opt(batches::in_pieces(family, number, batch, whole), &synced(sync));
+                let key = number.0.to_be_bytes();
+                return db.write_opt(batches::in_pieces(family, &key, batch, whole), &synced(sync));
             }
             db.put_cf_opt(family, number.0.to_be_bytes(), batch, &synced(sync))
         })
     }
 
     fn nearly_full(&self) -> bool {
-        let wanted = self.options.space_reserve_bytes.saturating_add(self.options.space_reserve_bytes / 2);
-        self.free_bytes().is_some_and(|free| free < wanted)
+        self.free_bytes().is_some_and(|free| free < self.nearly_full_bytes())
+    }
+
+    fn space(&self) -> Option<Space> {
+        let free_bytes = self.free_bytes()?;
+        Some(Space { free_bytes, room_bytes: free_bytes.saturating_sub(self.nearly_full_bytes()) })
+    }
+
+    fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
+        self.write(|opened| {
+            let (db, family) = opened.parts().expect("a store for writing has the family");
+            let (key, whole) = (parts::key(id, part), self.options.log_value_bytes_max);
+            if value.len() > whole {
+                return db.write_opt(batches::in_pieces(family, &key, value, whole), &synced(false));
+            }
+            db.put_cf_opt(family, key, value, &synced(false))
+        })
+    }
+
+    fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError> {
+        let opened = self.opened()?;
+        let Some((db, family)) = opened.parts() else { return Ok(()) };
+        let mut options = streaming();
+        options.set_iterate_lower_bound(parts::key(id, from));
+        options.set_iterate_upper_bound(parts::first_key_behind(id));
+        let mut found = db.raw_iterator_cf_opt(family, options);
+        found.seek_to_first();
+        parts::visit(&mut found, visit, store_error)
+    }
+
+    fn part_ids(&self) -> Result<Vec<TxnId>, StoreError> {
+        let opened = self.opened()?;
+        let Some((db, family)) = opened.parts() else { return Ok(Vec::new()) };
+        let mut found = db.raw_iterator_cf(family);
+        parts::ids(&mut found, store_error)
+    }
+
+    /// Whole files first, whose space returns at once, then what is left in others.
+    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
+        if self.access == Access::Read {
+            // Whoever reads passes over them; the next server drops them.
+            return Ok(());
+        }
+        if self.life.read().databases.is_none() {
+            self.check_space()?;
+            self.reopen()?;
+        }
+        let opened = self.opened()?;
+        let Some((db, family)) = opened.parts() else { return Ok(()) };
+        let (first, behind) = (parts::key(id, 0), parts::first_key_behind(id));
+        // Here the end belongs to the range: no key of the next one is so short.
+        db.delete_file_in_range_cf(family, &first[..], &behind[..]).map_err(store_error)?;
+        db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(false)).map_err(store_error)
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -130,6 +130,8 @@ impl Default for EngineConfig {
 pub enum Point {
     /// A program ran and is about to commit, holding its partitions.
     BeforeCommit,
+    /// What a large commit has logged in parts is on its way, and no epoch entered.
+    PartsSent,
     /// It is committed and holds its partitions still.
     BeforeRelease,
     /// A ticket stands in all its queues; partitions that were idle are not served yet.

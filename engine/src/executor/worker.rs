@@ -8,9 +8,10 @@ use std::sync::{Arc, Weak};
 
 use crossbeam::utils::CachePadded;
 
-use crate::engine::Shared;
+use crate::engine::{Point, Shared};
 use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
-use crate::log::{Author, CommitBuffer, LogRefusal};
+use crate::log::parts::{Framer, cut};
+use crate::log::{Author, CommitBuffer, LogRefusal, Parts};
 use crate::monitor::{Footprint, Rate, Tally, ThreadStatistics};
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::Stop;
@@ -25,6 +26,10 @@ pub(crate) struct Worker {
     commits: Arc<CommitBuffer>,
     /// The number of the last transaction that it has logged.
     number: u64,
+    /// Redo of one commit beyond which it is cut into parts.
+    part_bytes: usize,
+    /// Those of the transaction that is about to commit.
+    parts: Option<Parts>,
     pub executor: Option<ExecutorId>,
     pub island: Option<IslandId>,
     pub routing: Arc<RoutingTable>,
@@ -111,6 +116,8 @@ impl Worker {
             slot: shared.epochs.register(),
             commits: shared.log.new_buffer(),
             number: shared.log.number_at_start(),
+            part_bytes: shared.config.log.part_bytes,
+            parts: None,
             executor: None,
             island: None,
             routing: shared.load_routing(),
@@ -184,7 +191,37 @@ impl Worker {
     /// Whether the transaction has anything to log.
     #[inline]
     pub fn has_redo(&self) -> bool {
-        !self.scratch.redo.is_empty()
+        !self.scratch.redo.is_empty() || self.parts.is_some()
+    }
+
+    /// Sends ahead what a large transaction has to log, before it enters its epoch: see [`crate::log::parts`]. Refused,
+    /// it cannot commit, and nothing of it is on its way.
+    #[inline]
+    pub fn send_parts(&mut self, shared: &Shared) -> Result<(), Stop> {
+        if self.scratch.redo.len() <= self.part_bytes { Ok(()) } else { self.send_long_redo(shared) }
+    }
+
+    #[cold]
+    fn send_long_redo(&mut self, shared: &Shared) -> Result<(), Stop> {
+        refusal(shared.log.admits_parts(self.scratch.redo.len()))?;
+        let mut framer = Framer::new(shared.next_transaction());
+        let rest = cut(&self.scratch.redo, self.part_bytes, |records| {
+            self.commits.append_part(framer.frame(records));
+            // It writes while the next ones are cut.
+            shared.log.nudge();
+        });
+        self.scratch.redo.drain(..rest);
+        self.parts = Some(framer.parts());
+        shared.point(Point::PartsSent);
+        // The last look before nothing can be refused any more.
+        self.admit(shared).inspect_err(|_| self.drop_parts())
+    }
+
+    /// The transaction does not commit, or not so: its parts go.
+    pub fn drop_parts(&mut self) {
+        if let Some(parts) = self.parts.take() {
+            self.commits.drop_parts(parts.id);
+        }
     }
 
     /// Appends the transaction's redo to the epoch it committed in. Answers the number it gets: one more than
@@ -192,7 +229,10 @@ impl Worker {
     #[inline]
     pub fn log_commit(&mut self, epoch: Epoch, greatest: u64) -> u64 {
         self.number = self.number.max(greatest) + 1;
-        self.commits.append(epoch, Author::Program, self.number, &self.scratch.redo);
+        match self.parts.take() {
+            None => self.commits.append(epoch, Author::Program, self.number, &self.scratch.redo),
+            Some(parts) => self.commits.append_with_parts(epoch, self.number, &parts, &self.scratch.redo),
+        }
         self.number
     }
 
@@ -215,11 +255,7 @@ impl Worker {
     /// next submission waits.
     #[inline]
     pub fn admit(&self, shared: &Shared) -> Result<(), Stop> {
-        match shared.log.admits(&self.commits) {
-            Ok(()) | Err(LogRefusal::Behind) => Ok(()),
-            Err(LogRefusal::DiskFull) => Err(Stop::DiskFull),
-            Err(LogRefusal::Failed) => Err(Stop::LogFailed),
-        }
+        refusal(shared.log.admits(&self.commits))
     }
 
     /// Waits, holding nothing, until the log has room for more redo of this thread.
@@ -229,6 +265,16 @@ impl Worker {
             // What refuses now refuses again at the first write, where it is answered.
             let _ = shared.log.wait_for_room(&self.commits);
         }
+    }
+}
+
+/// What becomes of a program whose commit the log does not take.
+fn refusal(admitted: Result<(), LogRefusal>) -> Result<(), Stop> {
+    match admitted {
+        Ok(()) | Err(LogRefusal::Behind) => Ok(()),
+        Err(LogRefusal::DiskFull) => Err(Stop::DiskFull),
+        Err(LogRefusal::TooLarge) => Err(Stop::TransactionTooLarge),
+        Err(LogRefusal::Failed) => Err(Stop::LogFailed),
     }
 }
 

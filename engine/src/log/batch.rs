@@ -23,7 +23,7 @@
 //! ```
 
 use super::input::{Input, Malformed, put_varint};
-use super::transaction::{Author, Located, Records, Segment};
+use super::transaction::{Author, Located, Records, Segment, WithParts};
 use crate::id::Epoch;
 
 /// Position of a batch in the log; grows by one.
@@ -224,18 +224,22 @@ fn next_segment<'a>(body: &mut Body<'a>, last: Epoch) -> Option<Result<AnySegmen
     })
 }
 
-/// Shows the records of a batch that [`check`]ed, with their epochs, up to the first that is none.
+/// Shows the records of a batch that [`check`]ed, with their epochs, up to the first that is none. Answers the
+/// transactions that have records in parts besides.
 pub(super) fn each_record<'a>(
     bytes: &'a [u8],
     mut visit: impl FnMut(Epoch, Located<'a>),
-) -> Result<(), Malformed> {
+) -> Result<Vec<WithParts>, Malformed> {
+    let mut with_parts = Vec::new();
     for segment in segments(bytes) {
         let segment = segment?;
-        for located in segment.records() {
+        let mut records = segment.records();
+        for located in records.by_ref() {
             visit(segment.epoch(), located?);
         }
+        with_parts.extend(records.with_parts(segment.epoch()));
     }
-    Ok(())
+    Ok(with_parts)
 }
 
 fn older_segment<'a>(input: &mut Input<'a>) -> Option<AnySegment<'a>> {

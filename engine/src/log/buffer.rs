@@ -6,18 +6,19 @@
 //! thread's own, so that commits of different threads share no cache line.
 //!
 //! Offsets in segments have 32 bits: an epoch with very much redo of a thread has several segments of it, one
-//! behind the other, each of whole records. A transaction that is cut so has a header in each, and one number.
+//! behind the other, each of whole transactions. What a large one has beyond a megabyte is in no segment: its
+//! [`super::parts`] wait beside them.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam::utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::transaction::{self, Author, Records};
-use crate::id::Epoch;
+use super::parts::{Part, PartWork};
+use super::transaction::{self, Author, Parts};
+use crate::id::{Epoch, TxnId};
 
 /// The transactions of one epoch from one thread, or a part of them.
 #[derive(Debug)]
@@ -27,11 +28,15 @@ pub(super) struct Segment {
     first: u64,
     last: u64,
     pub(super) transactions: Vec<u8>,
+    /// Bytes of the parts that they name.
+    pub(super) part_bytes: u64,
 }
 
 #[derive(Default)]
 struct Inner {
     segments: VecDeque<Segment>,
+    /// Parts of transactions that have committed or have still to, in the order of their calls.
+    parts: Vec<PartWork>,
     /// Emptied vectors, kept so that committing does not allocate.
     spare: Vec<Vec<u8>>,
     /// Nobody commits through it any more.
@@ -45,6 +50,8 @@ pub struct CommitBuffer {
     thread: u64,
     inner: CachePadded<Mutex<Inner>>,
     bytes: AtomicUsize,
+    /// There is something in `parts`.
+    has_parts: AtomicBool,
     /// The epoch of the newest segment there was.
     newest: AtomicU64,
 }
@@ -55,8 +62,8 @@ const SPARE_MAX: usize = 2;
 /// vector grown anew for each batch costs page faults and copies inside commits.
 const SPARE_BYTES_MAX: usize = 16 << 20;
 
-/// A segment that has so many bytes takes no more records: with a record of the longest row and key
-/// behind it, it is far below 4 GiB.
+/// A segment that has so many bytes takes no more transactions: with one behind it, which is some megabytes and
+/// one record of the longest row and key at most, it is far below 4 GiB.
 const SEGMENT_BYTES_MAX: usize = 1 << 30;
 
 impl CommitBuffer {
@@ -64,47 +71,71 @@ impl CommitBuffer {
     /// appended before, and epochs never go back.
     #[inline]
     pub fn append(&self, epoch: Epoch, author: Author, number: u64, records: &[u8]) {
-        if records.len() > SEGMENT_BYTES_MAX {
-            return self.append_in_parts(epoch, author, number, records, SEGMENT_BYTES_MAX);
-        }
-        self.append_below(epoch, author, number, records, SEGMENT_BYTES_MAX);
+        self.append_framed(epoch, number, 0, |out, step| transaction::put(out, author, step, records));
     }
 
-    /// As [`CommitBuffer::append`], to a segment that has fewer bytes than these.
+    /// The same of a program's transaction that has parts, all of which were appended before it entered the epoch;
+    /// `records` are the rest of it.
+    #[cold]
+    pub fn append_with_parts(&self, epoch: Epoch, number: u64, parts: &Parts, records: &[u8]) {
+        self.append_framed(epoch, number, parts.bytes, |out, step| {
+            transaction::put_with_parts(out, step, parts, records);
+        });
+    }
+
+    /// Appends a transaction that names parts of so many bytes, as `put` frames it.
     #[inline]
-    fn append_below(&self, epoch: Epoch, author: Author, number: u64, records: &[u8], bytes: usize) {
+    fn append_framed(&self, epoch: Epoch, number: u64, part_bytes: u64, put: impl FnOnce(&mut Vec<u8>, u64)) {
         let mut inner = self.inner.lock();
-        let takes_more = |last: &Segment| last.epoch == epoch && last.transactions.len() < bytes;
+        let takes_more = |last: &Segment| last.epoch == epoch && last.transactions.len() < SEGMENT_BYTES_MAX;
         if !inner.segments.back().is_some_and(takes_more) {
             debug_assert!(inner.segments.back().is_none_or(|last| last.epoch <= epoch));
             let transactions = inner.spare.pop().unwrap_or_default();
-            inner.segments.push_back(Segment { epoch, first: number, last: number - 1, transactions });
+            let (first, last) = (number, number - 1);
+            inner.segments.push_back(Segment { epoch, first, last, transactions, part_bytes: 0 });
             self.newest.store(epoch.0, Ordering::Release);
         }
         let segment = inner.segments.back_mut().expect("pushed above");
         assert!(number > segment.last, "the numbers of a thread grow");
         let before = segment.transactions.len();
-        transaction::put(&mut segment.transactions, author, number - segment.last, records);
+        put(&mut segment.transactions, number - segment.last);
         segment.last = number;
+        segment.part_bytes += part_bytes;
         let added = segment.transactions.len() - before;
         self.bytes.fetch_add(added, Ordering::Relaxed);
     }
 
-    /// Appends records to segments of about so many bytes, none of them cut.
-    #[cold]
-    fn append_in_parts(&self, epoch: Epoch, author: Author, number: u64, records: &[u8], bytes: usize) {
-        let part = |range: Range<usize>| {
-            self.append_below(epoch, author, number, &records[range], bytes);
-        };
-        let mut from = 0;
-        for located in Records::of_transaction(records).flatten() {
-            if located.offset - from >= bytes {
-                // Full by itself: so what comes behind it, of the same number, has another segment.
-                part(from..located.offset);
-                from = located.offset;
-            }
+    /// Appends a part of a transaction that has still to commit. It counts as unwritten until
+    /// [`CommitBuffer::part_written`].
+    pub(crate) fn append_part(&self, part: Part) {
+        self.bytes.fetch_add(part.value.len(), Ordering::Relaxed);
+        self.ask(PartWork::Append(part));
+    }
+
+    /// No commit will name the parts that were appended under this id.
+    pub(crate) fn drop_parts(&self, id: TxnId) {
+        self.ask(PartWork::Drop(id));
+    }
+
+    fn ask(&self, work: PartWork) {
+        let mut inner = self.inner.lock();
+        inner.parts.push(work);
+        self.has_parts.store(true, Ordering::Release);
+    }
+
+    /// So many bytes of parts are written, or will not be.
+    pub(super) fn part_written(&self, bytes: usize) {
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// What there is to do with parts.
+    fn take_parts(&self) -> Vec<PartWork> {
+        if !self.has_parts.load(Ordering::Acquire) {
+            return Vec::new();
         }
-        part(from..records.len());
+        let mut inner = self.inner.lock();
+        self.has_parts.store(false, Ordering::Relaxed);
+        std::mem::take(&mut inner.parts)
     }
 
     /// What the log writer writes of a segment that it has taken from here.
@@ -113,7 +144,7 @@ impl CommitBuffer {
         transaction::Segment { epoch: *epoch, thread: self.thread, first: *first, transactions }
     }
 
-    /// Bytes not yet taken by the log writer.
+    /// Bytes not yet taken by the log writer, and those of parts that are not yet written.
     pub fn pending_bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
@@ -138,7 +169,7 @@ impl CommitBuffer {
             out.push(segment);
         }
         self.bytes.fetch_sub(taken, Ordering::Relaxed);
-        inner.has_ended && inner.segments.is_empty()
+        inner.has_ended && inner.segments.is_empty() && inner.parts.is_empty()
     }
 
     /// Gives an emptied vector back for reuse.
@@ -178,9 +209,25 @@ impl Buffers {
         self.all.lock().len()
     }
 
-    /// Whether any holds redo.
+    /// Whether there is anything to write, or parts to drop.
     pub(super) fn any_pending(&self) -> bool {
-        self.all.lock().iter().any(|buffer| buffer.pending_bytes() > 0)
+        let is_pending = |buffer: &Arc<CommitBuffer>| {
+            buffer.pending_bytes() > 0 || buffer.has_parts.load(Ordering::Acquire)
+        };
+        self.all.lock().iter().any(is_pending)
+    }
+
+    /// Bytes that are not yet written, of all threads.
+    pub(super) fn pending_bytes(&self) -> u64 {
+        self.all.lock().iter().map(|buffer| buffer.pending_bytes() as u64).sum()
+    }
+
+    /// Shows what there is to do with parts, each with its buffer. Of a transaction whose epoch is closed all parts
+    /// are among it, or were shown before.
+    pub(super) fn collect_parts(&self, mut visit: impl FnMut(&Arc<CommitBuffer>, PartWork)) {
+        for buffer in self.all.lock().iter() {
+            buffer.take_parts().into_iter().for_each(|work| visit(buffer, work));
+        }
     }
 
     /// The epoch of the newest commit there was through any of them.
@@ -213,6 +260,7 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::super::redo;
+    use super::super::transaction::Records;
     use super::*;
     use crate::id::TreeId;
 
@@ -222,35 +270,41 @@ mod tests {
         whole.map(|located| (located.transaction, located.record.key.to_vec())).collect()
     }
 
-    /// The records of a commit too long for one segment are several, none of them cut, in order, and all of
-    /// one number.
+    /// They are asked for before the segments of any epoch, and count until they are written.
     #[test]
-    fn long_redo_is_cut_between_records() {
-        let mut records = Vec::new();
-        let mut expected = Vec::new();
-        for at in 0..50u8 {
-            redo::put(&mut records, TreeId(20), &[at], &vec![7; usize::from(at) * 3]);
-            expected.push((9, vec![at]));
-        }
-        let mut behind = Vec::new();
-        redo::delete(&mut behind, TreeId(20), b"behind");
-        expected.push((10, b"behind".to_vec()));
-        for bytes in [1, 100, 1_000, records.len()] {
-            let parts = CommitBuffer::default();
-            parts.append_in_parts(Epoch(3), Author::Program, 9, &records, bytes);
-            parts.append(Epoch(3), Author::Program, 10, &behind);
-            let mut taken = Vec::new();
-            let pending = parts.pending_bytes();
-            parts.take(Epoch(3), &mut taken);
-            assert_eq!(pending, taken.iter().map(|segment| segment.transactions.len()).sum::<usize>());
-            for segment in &taken {
-                assert_eq!(segment.epoch, Epoch(3));
-                let most = 2 * bytes + 250;
-                assert!(segment.transactions.len() < most, "a part and a record too many at most");
+    fn parts_wait_beside_the_segments_and_keep_their_buffer() {
+        let buffers = Buffers::default();
+        let buffer = buffers.add();
+        let mut framer = super::super::parts::Framer::new(TxnId(4));
+        let bytes: usize = [&b"one"[..], b"two"]
+            .map(|records| {
+                let part = framer.frame(records);
+                let bytes = part.value.len();
+                buffer.append_part(part);
+                bytes
+            })
+            .iter()
+            .sum();
+        assert_eq!(buffer.pending_bytes(), bytes);
+        buffer.append_with_parts(Epoch(5), 1, &framer.parts(), b"");
+        buffer.drop_parts(TxnId(5));
+        buffer.end();
+        let (mut taken, mut segments) = (Vec::new(), Vec::new());
+        buffers.collect(Epoch(4), &mut taken, &mut segments);
+        assert_eq!((segments.len(), buffers.len()), (0, 1));
+        let mut asked = Vec::new();
+        buffers.collect_parts(|buffer, work| match work {
+            PartWork::Append(part) => {
+                asked.push((part.id.0, part.number));
+                buffer.part_written(part.value.len());
             }
-            assert_eq!(taken.iter().flat_map(read).collect::<Vec<_>>(), expected);
-            assert!(taken.len() > 1 || bytes == records.len());
-        }
+            PartWork::Drop(id) => asked.push((id.0, 99)),
+        });
+        assert_eq!(asked, [(4, 0), (4, 1), (5, 99)]);
+        buffers.collect(Epoch(5), &mut taken, &mut segments);
+        assert_eq!((segments.len(), segments[0].1.part_bytes, buffers.len()), (1, 6, 0));
+        assert!(!buffers.any_pending());
+        assert_eq!(buffer.pending_bytes(), 0);
     }
 
     #[test]

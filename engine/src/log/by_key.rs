@@ -14,7 +14,8 @@
 //! works meanwhile. A part of the key space takes a stretch of every run and merges them.
 //!
 //! The place in the log settles the order of one key's records: it ascends with the epoch. Only
-//! where several threads wrote a key in one epoch do their numbers have to be looked at, and
+//! where several threads wrote a key in one epoch do their numbers have to be looked at, and where a transaction
+//! has [`super::parts`]: those come before all of the log, with tags that are late for their place. And
 //! only where keys share all the bytes an entry has are whole keys compared. Cuts of the key
 //! space are no longer than that, so that such keys stay together.
 //!
@@ -25,11 +26,11 @@ use std::ops::Range;
 
 use rustc_hash::FxHashSet;
 
-use super::batch::{self, AnySegment};
+use super::batch;
 use super::input::Input;
 use super::redo::{self, Operation, Record, Tag};
 use super::store::{CheckpointKey, StoreError};
-use super::transaction::Located;
+use super::transaction::{Located, Records, WithParts};
 use crate::id::{Epoch, TreeId};
 use crate::pages;
 use crate::storage::tree::fetch_bytes;
@@ -133,7 +134,7 @@ const RUN_BYTES: usize = 32 << 20;
 /// A run that reaches this length probably becomes a whole one.
 const LONG_RUN_BYTES: usize = 1 << 20;
 
-/// Consecutive batches of the log, their records sorted.
+/// Consecutive batches of the log, or parts, their records sorted.
 #[derive(Default)]
 pub(super) struct Run {
     bytes: Vec<u8>,
@@ -153,27 +154,47 @@ struct RunSegment {
 }
 
 impl Run {
-    /// Takes in the next batch, which checked. After an error the run is of no use.
-    pub(super) fn add(&mut self, batch: &[u8]) -> Result<(), StoreError> {
-        let needed = self.bytes.len() + batch.len();
-        if needed > self.bytes.capacity() && needed > LONG_RUN_BYTES {
-            let whole_run = (RUN_BYTES + RUN_BYTES / 4).saturating_sub(self.bytes.len());
-            self.bytes.reserve_exact(whole_run.max(batch.len()));
-            pages::prefer_large(&self.bytes);
-        }
+    /// Takes in the next batch, which checked; answers its transactions that have parts. After an error the run is
+    /// of no use.
+    pub(super) fn add(&mut self, batch: &[u8]) -> Result<Vec<WithParts>, StoreError> {
+        self.make_room(batch.len());
+        let mut with_parts = Vec::new();
         for segment in batch::segments(batch) {
             let segment = segment.map_err(|error| StoreError::Damaged(format!("the log has a {error}")))?;
-            self.add_segment(&segment)?;
+            let mut records = segment.records();
+            self.add_records(segment.epoch(), segment.first(), segment.bytes(), &mut records)?;
+            with_parts.extend(records.with_parts(segment.epoch()));
         }
-        Ok(())
+        Ok(with_parts)
     }
 
-    fn add_segment(&mut self, segment: &AnySegment<'_>) -> Result<(), StoreError> {
-        let (epoch, mut first) = (segment.epoch(), segment.first());
-        let range = self.bytes.len()..self.bytes.len() + segment.bytes().len();
-        self.bytes.extend_from_slice(segment.bytes());
+    /// Takes in a part of a transaction.
+    pub(super) fn add_part(&mut self, of: &WithParts, records: &[u8]) -> Result<(), StoreError> {
+        self.make_room(records.len());
+        let mut all = Records::of_transaction(records, of.number);
+        self.add_records(of.epoch, Some(of.number), records, &mut all)
+    }
+
+    fn make_room(&mut self, bytes: usize) {
+        let needed = self.bytes.len() + bytes;
+        if needed > self.bytes.capacity() && needed > LONG_RUN_BYTES {
+            let whole_run = (RUN_BYTES + RUN_BYTES / 4).saturating_sub(self.bytes.len());
+            self.bytes.reserve_exact(whole_run.max(bytes));
+            pages::prefer_large(&self.bytes);
+        }
+    }
+
+    fn add_records(
+        &mut self,
+        epoch: Epoch,
+        mut first: Option<u64>,
+        bytes: &[u8],
+        records: &mut Records<'_>,
+    ) -> Result<(), StoreError> {
+        let range = self.bytes.len()..self.bytes.len() + bytes.len();
+        self.bytes.extend_from_slice(bytes);
         self.segments.push(RunSegment { epoch, first, range: range.clone() });
-        for located in segment.records() {
+        for located in records {
             let Located { offset, transaction, record } = located
                 .map_err(|error| StoreError::Damaged(format!("the log has a {error} (epoch {epoch})")))?;
             let distance = u32::try_from(transaction - first.unwrap_or(0)).unwrap_or_else(|_| {
@@ -214,7 +235,7 @@ fn index(at: usize) -> u32 {
     u32::try_from(at).expect("a log has fewer segments than bytes, and a segment is far below 4 GiB")
 }
 
-/// The runs of a log, in its order.
+/// The runs of parts, then those of the log, in its order: of one transaction parts come first.
 pub(super) struct Runs<'l> {
     runs: &'l [Run],
     /// Those of all runs, and the number of the first of each.

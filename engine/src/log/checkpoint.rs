@@ -6,8 +6,9 @@
 //!            written since the partition's last checkpoint, tagged with the partition's
 //!            newest commit; handed to the store once that commit is durable
 //! finish     once all that the slices may have seen is durable, from the part of the log that is
-//!            to go: deletes remove older rows, dropped trees go, engine state is copied; then
-//!            pair, stamp and flush, note both and the new start, in the log and aside, cut
+//!            to go, and the parts its transactions name: deletes remove older rows, dropped trees go, engine
+//!            state is copied; then pair, stamp and flush, note both and the new start, in the log and
+//!            aside, cut, and drop those parts
 //! ```
 //!
 //! A slice sees deletes without a trace: leaves and trees that are no more. If they are not durable
@@ -31,13 +32,14 @@ use std::sync::Arc;
 use super::batch::{self, BatchNumber};
 use super::input::{Input, put_varint};
 use super::pair::Pair;
-use super::redo::{META_TREE, Operation, Tag};
+use super::parts;
+use super::redo::{META_TREE, Operation, Record, Tag};
 use super::stamp;
 use super::store::{CheckpointChange, LogStore, Losses, StoreError};
-use super::transaction::Located;
+use super::transaction::{Located, Records, WithParts};
 use super::watermark::Watermark;
 use super::writer::Log;
-use crate::id::{Epoch, TreeId};
+use crate::id::{Epoch, TreeId, TxnId};
 use crate::storage::tree::{Pointer, Tree};
 
 /// Splits a checkpoint row into its tag and the row.
@@ -109,6 +111,8 @@ pub(super) struct CheckpointMark {
     pub(super) number_max: u64,
     /// Everything up to this epoch was whole when the checkpoint ended, log or no log.
     pub(super) epoch: Epoch,
+    /// No transaction with parts that it has taken in has a greater id. Marks of before there were any do not say.
+    pub(super) transaction_max: TxnId,
 }
 
 /// The word of a store that holds the mark.
@@ -133,21 +137,25 @@ impl CheckpointMark {
 
     fn parse(bytes: Option<Vec<u8>>) -> Result<CheckpointMark, StoreError> {
         let Some(bytes) = bytes else {
-            return Ok(CheckpointMark { replay_from: BatchNumber(1), number_max: 0, epoch: Epoch(0) });
+            let (replay_from, epoch, transaction_max) = (BatchNumber(1), Epoch(0), TxnId(0));
+            return Ok(CheckpointMark { replay_from, number_max: 0, epoch, transaction_max });
         };
         let words: Vec<u64> = bytes
             .chunks_exact(8)
             .map(|word| u64::from_le_bytes(word.try_into().expect("chunks of eight")))
             .collect();
-        let [replay_from, number_max, epoch] = words[..] else {
-            return Err(StoreError::Damaged("the checkpoint mark is malformed".into()));
+        let (replay_from, number_max, epoch, transaction_max) = match words[..] {
+            [replay_from, number_max, epoch] => (replay_from, number_max, epoch, 0),
+            [replay_from, number_max, epoch, transaction] => (replay_from, number_max, epoch, transaction),
+            _ => return Err(StoreError::Damaged("the checkpoint mark is malformed".into())),
         };
-        Ok(CheckpointMark { replay_from: BatchNumber(replay_from), number_max, epoch: Epoch(epoch) })
+        let (replay_from, transaction_max) = (BatchNumber(replay_from), TxnId(transaction_max));
+        Ok(CheckpointMark { replay_from, number_max, epoch: Epoch(epoch), transaction_max })
     }
 
     pub(super) fn write(self, store: &dyn LogStore) -> Result<(), StoreError> {
-        let mut bytes = Vec::with_capacity(24);
-        for word in [self.replay_from.0, self.number_max, self.epoch.0] {
+        let mut bytes = Vec::with_capacity(32);
+        for word in [self.replay_from.0, self.number_max, self.epoch.0, self.transaction_max.0] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         store.meta_put(MARK_KEY, &bytes)
@@ -249,6 +257,8 @@ pub struct Checkpointer {
     /// Memory of slices that were written.
     rooms: Vec<SliceRoom>,
     number_max: u64,
+    /// Transactions below the cut of a mark that is written, whose parts have still to go.
+    over: Vec<TxnId>,
     rows: u64,
     bytes: u64,
     /// What the store had lost when the first of the rows that are not flushed was written;
@@ -291,6 +301,7 @@ impl Checkpointer {
             waiting_bytes: 0,
             rooms: Vec::new(),
             number_max: mark.number_max,
+            over: Vec::new(),
             rows: 0,
             bytes: 0,
             unflushed_since: None,
@@ -392,7 +403,15 @@ impl Checkpointer {
         };
         // Until the mark is written, an error leaves the rows so far in doubt.
         self.whole = true;
-        let rows_removed = self.settle(cut)?;
+        let below = Below::read(&*self.store, self.mark.replay_from, cut)?;
+        self.number_max = self.number_max.max(below.number_max);
+        let over: Vec<TxnId> = below.with_parts.iter().map(|of| of.parts.id).collect();
+        let transaction_max = over.iter().copied().fold(self.mark.transaction_max, TxnId::max);
+        let rows_removed = self.settle(below)?;
+        #[cfg(test)]
+        if crate::planted::is(crate::planted::Bug::PartsGoEarly) {
+            over.iter().try_for_each(|id| self.store.drop_parts(*id))?;
+        }
         let since = self.unflushed_since();
         let pair = Pair::next(&*self.store, cut, self.log.durable())?;
         let last: Vec<CheckpointChange> =
@@ -406,7 +425,7 @@ impl Checkpointer {
         }
         // Epochs still open, or not in the log yet, are not whole whatever the rows hold.
         let epoch = Epoch(open.0.saturating_sub(1)).min(self.log.durable());
-        let mark = CheckpointMark { replay_from: cut, number_max: self.number_max, epoch };
+        let mark = CheckpointMark { replay_from: cut, number_max: self.number_max, epoch, transaction_max };
         mark.write(&*self.store)?;
         // The mark lies in the log, and would go with its end.
         let batch = BatchNumber(end.0.saturating_sub(1));
@@ -416,7 +435,12 @@ impl Checkpointer {
         self.mark = mark;
         self.running = None;
         self.rooms = Vec::new();
+        self.over.extend(over);
         self.store.truncate(cut)?;
+        while let Some(id) = self.over.last() {
+            self.store.drop_parts(*id)?;
+            self.over.pop();
+        }
         let mut log_bytes_cut = 0;
         {
             let mut index = self.log.index.lock();
@@ -428,40 +452,9 @@ impl Checkpointer {
         Ok(Some(CheckpointDone { rows_removed, log_bytes_cut, ..self.so_far() }))
     }
 
-    /// Brings into the checkpoint what no leaf shows of the log below `cut`: deletes, dropped
-    /// trees, engine state.
-    fn settle(&mut self, cut: BatchNumber) -> Result<u64, StoreError> {
-        let mut removals: Vec<(TreeId, Box<[u8]>, Tag)> = Vec::new();
-        let mut state: Vec<(Box<[u8]>, Tag, Vec<u8>)> = Vec::new();
-        let mut dropped: Vec<TreeId> = Vec::new();
-        let mut number_max = self.number_max;
-        let mut damaged = None;
-        self.store.read_log(self.mark.replay_from, &mut |number, bytes| {
-            if number >= cut {
-                return ControlFlow::Break(());
-            }
-            let taken = batch::each_record(bytes, |epoch, Located { transaction, record, .. }| {
-                number_max = number_max.max(transaction).max(record.number);
-                let tag = Tag { epoch, number: record.number };
-                match record.operation {
-                    Operation::Delete => removals.push((record.tree, record.key.into(), tag)),
-                    Operation::DropTree => dropped.push(record.tree),
-                    Operation::Put(value) if record.tree == META_TREE => {
-                        state.push((record.key.into(), tag, value.to_vec()));
-                    }
-                    _ => {}
-                }
-            });
-            match taken {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(error) => {
-                    damaged = Some(StoreError::Damaged(format!("log batch {}: {error}", number.0)));
-                    ControlFlow::Break(())
-                }
-            }
-        })?;
-        damaged.map_or(Ok(()), Err)?;
-        self.number_max = number_max;
+    /// Brings into the checkpoint what no leaf shows of the log that is to go.
+    fn settle(&mut self, below: Below) -> Result<u64, StoreError> {
+        let Below { mut removals, mut state, dropped, .. } = below;
         state.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
         // Of each piece of state the last word only, so that what is read below is what stands.
         state.dedup_by(|next, kept| {
@@ -504,6 +497,72 @@ impl Checkpointer {
         match self.store.checkpoint_get(tree, key)? {
             Some(value) => Ok(Some(decode_row(&value)?.0)),
             None => Ok(None),
+        }
+    }
+}
+
+/// What no leaf shows of the log below a cut: deletes, dropped trees, engine state.
+#[derive(Default)]
+struct Below {
+    removals: Vec<(TreeId, Box<[u8]>, Tag)>,
+    state: Vec<(Box<[u8]>, Tag, Vec<u8>)>,
+    dropped: Vec<TreeId>,
+    /// No record has a greater number.
+    number_max: u64,
+    /// The transactions that have parts, which were read as well.
+    with_parts: Vec<WithParts>,
+}
+
+impl Below {
+    /// Reads the batches from one on and below another, then the parts that their transactions name.
+    fn read(store: &dyn LogStore, from: BatchNumber, cut: BatchNumber) -> Result<Below, StoreError> {
+        let mut below = Below::default();
+        let mut damaged = None;
+        store.read_log(from, &mut |number, bytes| {
+            if number >= cut {
+                return ControlFlow::Break(());
+            }
+            let taken = batch::each_record(bytes, |epoch, Located { transaction, record, .. }| {
+                below.number_max = below.number_max.max(transaction);
+                below.take(epoch, &record);
+            });
+            match taken {
+                Ok(with_parts) => {
+                    below.with_parts.extend(with_parts);
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    damaged = Some(StoreError::Damaged(format!("log batch {}: {error}", number.0)));
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        damaged.map_or(Ok(()), Err)?;
+        for of in below.with_parts.clone() {
+            below.number_max = below.number_max.max(of.number);
+            parts::read_all(store, &of, &mut |records| {
+                for located in Records::of_transaction(records, of.number) {
+                    let located = located.map_err(|error| {
+                        StoreError::Damaged(format!("a part of transaction {}: {error}", of.parts.id))
+                    })?;
+                    below.take(of.epoch, &located.record);
+                }
+                Ok(())
+            })?;
+        }
+        Ok(below)
+    }
+
+    fn take(&mut self, epoch: Epoch, record: &Record<'_>) {
+        self.number_max = self.number_max.max(record.number);
+        let tag = Tag { epoch, number: record.number };
+        match record.operation {
+            Operation::Delete => self.removals.push((record.tree, record.key.into(), tag)),
+            Operation::DropTree => self.dropped.push(record.tree),
+            Operation::Put(value) if record.tree == META_TREE => {
+                self.state.push((record.key.into(), tag, value.to_vec()));
+            }
+            _ => {}
         }
     }
 }

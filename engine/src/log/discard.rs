@@ -8,14 +8,19 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::batch::{self, BatchNumber};
-use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError};
+use super::store::{
+    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, PartVisitor, RowVisitor, Space,
+    StoreError,
+};
 use super::watermark::Watermark;
-use crate::id::TreeId;
+use crate::id::{TreeId, TxnId};
 
 enum Held {
     Append(BatchNumber, Vec<u8>),
     Truncate(BatchNumber),
     TruncateTail(BatchNumber),
+    Part(TxnId, u32, Vec<u8>),
+    DropParts(TxnId),
     Checkpoint(Losses, Vec<CheckpointChange>),
     CheckpointDrop(TreeId),
 }
@@ -50,6 +55,8 @@ impl<S: LogStore> DiscardUnsynced<S> {
                 Held::Append(number, bytes) => self.store.append(*number, bytes, false),
                 Held::Truncate(below) => self.store.truncate(*below),
                 Held::TruncateTail(from) => self.store.truncate_tail(*from),
+                Held::Part(id, part, value) => self.store.append_part(*id, *part, value),
+                Held::DropParts(id) => self.store.drop_parts(*id),
                 Held::Checkpoint(since, changes) => match self.store.checkpoint_write(*since, changes) {
                     // The flush will say so, to whom it concerns.
                     Err(StoreError::RowsLost) => Ok(()),
@@ -80,6 +87,32 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
 
     fn nearly_full(&self) -> bool {
         self.store.nearly_full()
+    }
+
+    fn space(&self) -> Option<Space> {
+        self.store.space()
+    }
+
+    fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
+        self.hold(Held::Part(id, part, value.to_vec()));
+        Ok(())
+    }
+
+    fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError> {
+        self.release()?;
+        self.store.read_parts(id, from, visit)
+    }
+
+    fn part_ids(&self) -> Result<Vec<TxnId>, StoreError> {
+        self.release()?;
+        self.store.part_ids()
+    }
+
+    /// Those that are held back go with it, and take no room.
+    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
+        self.lock().retain(|held| !matches!(held, Held::Part(of, ..) if *of == id));
+        self.hold(Held::DropParts(id));
+        Ok(())
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -12,13 +12,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::batch::BatchNumber;
-use super::store::{BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError};
+use super::store::{
+    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, PartVisitor, RowVisitor, StoreError,
+};
 use super::watermark::Watermark;
-use crate::id::TreeId;
+use crate::id::{TreeId, TxnId};
 
 #[derive(Clone, Default)]
 struct Contents {
     log: BTreeMap<u64, Vec<u8>>,
+    parts: BTreeMap<(TxnId, u32), Vec<u8>>,
     checkpoint: BTreeMap<(u32, Vec<u8>), Vec<u8>>,
     meta: BTreeMap<String, Vec<u8>>,
     /// Lies apart from all the rest: no prefix of the other writes says what became of it.
@@ -31,6 +34,8 @@ enum Write {
     Append(u64, Vec<u8>),
     Truncate(u64),
     TruncateTail(u64),
+    Part(TxnId, u32, Vec<u8>),
+    DropParts(TxnId),
     Checkpoint(TreeId, Box<[u8]>, Option<Vec<u8>>),
     CheckpointDrop(TreeId),
 }
@@ -41,6 +46,8 @@ impl Contents {
             Write::Append(number, bytes) => drop(self.log.insert(number, bytes)),
             Write::Truncate(below) => self.log = self.log.split_off(&below),
             Write::TruncateTail(from) => drop(self.log.split_off(&from)),
+            Write::Part(id, part, value) => drop(self.parts.insert((id, part), value)),
+            Write::DropParts(id) => self.parts.retain(|(of, _), _| *of != id),
             Write::Checkpoint(tree, key, Some(value)) => {
                 self.checkpoint.insert((tree.0, key.into_vec()), value);
             }
@@ -81,7 +88,7 @@ pub enum Survivors {
     All,
     /// The first so many writes.
     First(usize),
-    /// The first so many, and of the next one, a batch, this share of its bytes (of 256).
+    /// The first so many, and of the next one, a batch or a part, this share of its bytes (of 256).
     Torn(usize, u8),
 }
 
@@ -118,9 +125,13 @@ impl MemoryStore {
         for write in state.unsynced.iter().take(count) {
             contents.apply(write.clone());
         }
-        if let (Some(share), Some(Write::Append(number, bytes))) = (torn, state.unsynced.get(count)) {
-            let length = bytes.len() * usize::from(share) / 256;
-            contents.apply(Write::Append(*number, bytes[..length].to_vec()));
+        if let (Some(share), Some(next)) = (torn, state.unsynced.get(count)) {
+            let some = |bytes: &[u8]| bytes[..bytes.len() * usize::from(share) / 256].to_vec();
+            match next {
+                Write::Append(number, bytes) => contents.apply(Write::Append(*number, some(bytes))),
+                Write::Part(id, part, value) => contents.apply(Write::Part(*id, *part, some(value))),
+                _ => {}
+            }
         }
         let state = State { current: contents.clone(), synced: contents, ..State::default() };
         MemoryStore { state: Arc::new(Mutex::new(state)) }
@@ -154,6 +165,25 @@ impl MemoryStore {
                 bytes[at] ^= 0x40;
             }
         }
+    }
+
+    /// Damages a byte of a part, synced or not; once more, and it is as before.
+    pub fn damage_part(&self, id: TxnId, part: u32, at: usize) {
+        let mut state = self.state.lock();
+        let State { current, synced, .. } = &mut *state;
+        for contents in [current, synced] {
+            if let Some(value) = contents.parts.get_mut(&(id, part)) {
+                let at = at % value.len();
+                value[at] ^= 0x40;
+            }
+        }
+    }
+
+    /// Removes a part, as no crash could.
+    pub fn lose_part(&self, id: TxnId, part: u32) {
+        let mut state = self.state.lock();
+        state.current.parts.remove(&(id, part));
+        state.synced.parts.remove(&(id, part));
     }
 
     /// Removes a batch, as no crash could.
@@ -219,6 +249,34 @@ impl LogStore for MemoryStore {
 
     fn last_batch(&self) -> Result<Option<BatchNumber>, StoreError> {
         Ok(self.batches().last().copied())
+    }
+
+    fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
+        self.write([Write::Part(id, part, value.to_vec())])
+    }
+
+    fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError> {
+        let state = self.state.lock();
+        for ((_, part), value) in state.current.parts.range((id, from)..=(id, u32::MAX)) {
+            if visit(*part, value).is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn part_ids(&self) -> Result<Vec<TxnId>, StoreError> {
+        let mut ids: Vec<TxnId> = self.state.lock().current.parts.keys().map(|(id, _)| *id).collect();
+        ids.dedup();
+        Ok(ids)
+    }
+
+    /// On a full disk too.
+    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
+        let mut state = self.state.lock();
+        state.current.apply(Write::DropParts(id));
+        state.unsynced.push(Write::DropParts(id));
+        Ok(())
     }
 
     fn truncate(&self, below: BatchNumber) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@
 //! - [`redo`]       one record: the after-image of a row, of its changed bytes, or a delete; `input` reads bytes
 //! - [`transaction`] whose records they are: its number, which with the epoch is their tag
 //! - [`buffer`]     a thread's transactions, segmented by epoch
+//! - [`parts`]      what a large transaction has logged before it commits
 //! - [`batch`]      one write of the log: closed epochs, numbered, with a checksum
 //! - [`store`]      what the log needs of a disk, as a trait; [`memory`] keeps it in memory and
 //!   injects faults; [`discard`] forgets at a kill what was never synced
@@ -54,6 +55,7 @@ pub mod discard;
 pub mod input;
 pub mod memory;
 mod pair;
+pub mod parts;
 mod reader;
 pub mod recovery;
 pub mod redo;
@@ -76,8 +78,8 @@ pub(crate) use pair::begin as begin_pair;
 pub use recovery::{Progress, Recovered, RecoveryCost, recover, recover_timed};
 pub use redo::{META_TREE, Tag};
 pub use store::{LogStore, StoreError};
-pub use transaction::Author;
 #[cfg(test)]
 pub(crate) use transaction::Located;
+pub use transaction::{Author, Parts};
 pub use watermark::Watermark;
 pub use writer::{Log, LogLimits, LogRefusal, LogWriter, Step, Wake};

@@ -3,7 +3,8 @@
 //! Several stretches of it at once, each batch checked, taken apart and sorted by whoever reads
 //! it: so the disk and all cores work together. What a batch may look like depends on those
 //! before it (numbers without gaps, epochs that grow, nothing whole behind a torn end); that is
-//! looked at when all of them have been seen.
+//! looked at when all of them have been seen. Then come the [`parts`] that their transactions name, several stretches
+//! of them at once, too.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -12,8 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::batch::{self, BatchHeader, BatchNumber};
 use super::by_key::Run;
 use super::checkpoint::CheckpointMark;
+use super::parts::{self, Checksums};
 use super::recovery::Progress;
 use super::store::{LogStore, StoreError};
+use super::transaction::WithParts;
 use super::watermark::Watermark;
 use super::writer::IndexEntry;
 use crate::id::Epoch;
@@ -22,10 +25,15 @@ use crate::parallel::in_parallel;
 /// Stretches per reader: so that one with long batches does not keep the others waiting.
 const STRETCHES_PER_READER: u64 = 4;
 
+/// Parts of one transaction that are read by one reader: what makes a run of records, or two.
+const PARTS_AT_ONCE: u32 = 32;
+
 /// What the log says.
 pub(super) struct ReadLog {
-    /// Its records, in its order.
+    /// Its records, in its order; before them those of parts.
     pub(super) runs: Vec<Run>,
+    /// The transactions that have parts.
+    pub(super) with_parts: Vec<WithParts>,
     pub(super) index: VecDeque<IndexEntry>,
     /// The number of the next batch.
     pub(super) next: BatchNumber,
@@ -41,6 +49,8 @@ pub(super) struct ReadLog {
 struct Seen {
     number: BatchNumber,
     bytes: u64,
+    /// Bytes of the parts that it names.
+    part_bytes: u64,
     /// What a batch that checks says of itself.
     header: Option<BatchHeader>,
 }
@@ -52,6 +62,7 @@ type Stretch = (BatchNumber, Option<BatchNumber>);
 #[derive(Default)]
 struct Contents {
     runs: Vec<Run>,
+    with_parts: Vec<WithParts>,
     seen: Vec<Seen>,
     /// The first batch that checks and cannot be taken apart.
     malformed: Option<StoreError>,
@@ -67,14 +78,14 @@ pub(super) fn read(
 ) -> Result<ReadLog, StoreError> {
     let stretches = stretches(mark.replay_from, store.last_batch()?, readers);
     let bytes_read = AtomicU64::new(0);
-    let contents = in_parallel(stretches, readers, |stretch| {
-        read_stretch(store, stretch, &|bytes| {
-            let bytes = bytes_read.fetch_add(bytes, Ordering::Relaxed) + bytes;
-            progress(Progress::Log { bytes });
-        })
-    });
+    let count = |bytes: u64| {
+        let bytes = bytes_read.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        progress(Progress::Log { bytes });
+    };
+    let contents = in_parallel(stretches, readers, |stretch| read_stretch(store, stretch, &count));
     let mut log = ReadLog {
         runs: Vec::new(),
+        with_parts: Vec::new(),
         index: VecDeque::new(),
         next: mark.replay_from,
         epoch: mark.epoch,
@@ -89,6 +100,7 @@ pub(super) fn read(
             log.follow(seen, &mut bad)?;
         }
         log.runs.extend(contents.runs);
+        log.with_parts.extend(contents.with_parts);
         malformed = malformed.or(contents.malformed);
     }
     if let Some(malformed) = malformed {
@@ -96,6 +108,11 @@ pub(super) fn read(
     }
     // Before anything is changed.
     watermark.require(mark.replay_from, log.next)?;
+    #[cfg(test)]
+    apply_undecided(store, &mut log)?;
+    let mut runs = read_parts(store, &log.with_parts, readers, &count)?;
+    runs.append(&mut log.runs);
+    log.runs = runs;
     if let Some(bad) = bad {
         tracing::warn!(batch = bad.0, bytes = log.torn_bytes, "cutting off the torn end of the log");
         store.truncate_tail(log.next)?;
@@ -124,7 +141,8 @@ impl ReadLog {
         self.next = seen.number.next();
         self.epoch = last;
         self.closed_micros = closed_micros.unwrap_or(i64::MIN).max(self.closed_micros);
-        self.index.push_back(IndexEntry { number: seen.number, last, bytes: seen.bytes });
+        let bytes = seen.bytes + seen.part_bytes;
+        self.index.push_back(IndexEntry { number: seen.number, last, bytes });
         Ok(())
     }
 }
@@ -155,20 +173,93 @@ fn read_stretch(
         let length = bytes.len() as u64;
         progress(length);
         let header = batch::check(bytes).filter(|header| header.number == number);
-        contents.seen.push(Seen { number, bytes: length, header });
+        let mut part_bytes = 0;
         // After an error it is only looked at which batches there are.
         if header.is_some() && contents.malformed.is_none() {
-            contents.malformed = run.add(bytes).err();
+            match run.add(bytes) {
+                Ok(with_parts) => {
+                    part_bytes = with_parts.iter().map(|of| of.parts.bytes).sum();
+                    contents.with_parts.extend(with_parts);
+                }
+                Err(error) => contents.malformed = Some(error),
+            }
             if run.is_full() {
                 run.sort();
                 contents.runs.push(std::mem::take(&mut run));
             }
         }
+        contents.seen.push(Seen { number, bytes: length, part_bytes, header });
         ControlFlow::Continue(())
     })?;
     run.sort();
     contents.runs.push(run);
     Ok(contents)
+}
+
+/// Reads all parts of these transactions. One that is missing, or is not what it was, is damage.
+fn read_parts(
+    store: &dyn LogStore,
+    with_parts: &[WithParts],
+    readers: usize,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Run>, StoreError> {
+    let mut stretches = Vec::new();
+    for of in with_parts {
+        let mut first = 0;
+        while first < of.parts.count {
+            let end = of.parts.count.min(first.saturating_add(PARTS_AT_ONCE));
+            stretches.push((*of, first..end));
+            first = end;
+        }
+    }
+    let read = in_parallel(stretches, readers, |(of, wanted)| {
+        let mut run = Run::default();
+        let checked = parts::read_some(store, &of, wanted, &mut |records| {
+            progress(records.len() as u64);
+            run.add_part(&of, records)
+        });
+        run.sort();
+        checked.map(|checked| (run, checked))
+    });
+    let mut read = read.into_iter();
+    let mut runs = Vec::new();
+    for of in with_parts {
+        let mut all = Checksums::default();
+        for stretch in read.by_ref().take(of.parts.count.div_ceil(PARTS_AT_ONCE) as usize) {
+            let (run, checked) = stretch?;
+            all.join(checked);
+            runs.push(run);
+        }
+        all.require(of)?;
+    }
+    Ok(runs)
+}
+
+/// The mistake of taking all parts there are for parts of transactions that have committed.
+#[cfg(test)]
+fn apply_undecided(store: &dyn LogStore, log: &mut ReadLog) -> Result<(), StoreError> {
+    if !crate::planted::is(crate::planted::Bug::UndecidedApplied) {
+        return Ok(());
+    }
+    for id in store.part_ids()? {
+        if log.with_parts.iter().any(|of| of.parts.id == id) {
+            continue;
+        }
+        let mut framer = parts::Framer::new(id);
+        store.read_parts(id, 0, &mut |_, value| match parts::unframe(value) {
+            Some((_, records)) => {
+                framer.frame(records);
+                ControlFlow::Continue(())
+            }
+            None => ControlFlow::Break(()),
+        })?;
+        // Behind all that has committed.
+        let parts = framer.parts();
+        if parts.count > 0 {
+            log.with_parts.push(WithParts { epoch: log.epoch, number: 1 << 50, parts });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! 0. the checkpoint must be no older than the log says
 //! 1. read the log from the checkpoint's mark, in parallel, and sort each run of it by (table,
 //!    key); every batch must check and follow the one before, up to the watermark at least; a bad
-//!    one at the very end is a torn tail and is cut, anywhere else it is damage
+//!    one at the very end is a torn tail and is cut, anywhere else it is damage; so it is if a part is missing
+//!    that a transaction names, and all parts that none names are dropped once the rest is good
 //! 2. cut the key space into parts of about as many records and rows
 //! 3. each part, in parallel: merge the runs' records, walk them by (table, key, tag) beside
 //!    the part's checkpoint rows, and build trees in ascending order
@@ -20,6 +21,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use rustc_hash::FxHashSet;
+
 use super::batch::BatchNumber;
 use super::by_key::{self, Runs, Tagged};
 use super::checkpoint::{self, CheckpointMark};
@@ -27,10 +30,11 @@ use super::reader;
 use super::redo::{self, META_TREE, Operation, Tag};
 use super::stamp;
 use super::store::{CheckpointKey, LogStore, StoreError};
+use super::transaction::WithParts;
 use super::watermark::Watermark;
 use super::writer::IndexEntry;
 use crate::clock::Clock;
-use crate::id::{Epoch, TreeId};
+use crate::id::{Epoch, TreeId, TxnId};
 use crate::parallel::in_parallel;
 use crate::storage::tree::{Builder, Tree};
 
@@ -46,6 +50,8 @@ pub struct Recovered {
     pub epoch: Epoch,
     /// No tag, of a record or a checkpoint row, has a greater number; partitions and threads go on from here.
     pub number_max: u64,
+    /// No transaction whose parts are known, or were at a checkpoint, has a greater id.
+    pub transaction_max: TxnId,
     /// The greatest number of a tree that the log drops. Its record takes every row of that
     /// number away, so as long as the log has it no new tree may get the number.
     pub dropped_tree_max: Option<TreeId>,
@@ -69,7 +75,7 @@ pub struct Recovered {
 /// What a recovery read, and how long its two halves took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoveryCost {
-    /// Bytes of log read.
+    /// Bytes of log read, parts among them.
     pub log_bytes: u64,
     /// Records in them.
     pub log_records: u64,
@@ -160,17 +166,16 @@ pub fn recover_timed(
     }
     watermark.require_rows(rows_epoch, log.epoch)?;
     let epoch = log.epoch.max(watermark.epoch);
-    if number_max.max(epoch.0) > COUNTED_MAX {
+    let unnamed = Unnamed::find(store, &log.with_parts)?;
+    let transaction_max = mark.transaction_max.max(unnamed.transaction_max);
+    if number_max.max(epoch.0).max(transaction_max.0) > COUNTED_MAX {
         return Err(StoreError::Damaged(format!(
-            "the log has come to epoch {epoch} and number {number_max}, and nothing can go on behind them"
+            "the log has come to epoch {epoch}, number {number_max} and transaction {transaction_max}, and nothing \
+             can go on behind them"
         )));
     }
-    let mut meta = BTreeMap::new();
-    if let Some(tree) = trees.remove(&META_TREE) {
-        for (key, value) in tree.cursor(std::ops::Bound::Unbounded) {
-            meta.insert(key.to_vec(), value.to_vec());
-        }
-    }
+    unnamed.drop_all(store)?;
+    let meta = trees.remove(&META_TREE).map(|tree| state_of(&tree)).unwrap_or_default();
     let cost = RecoveryCost {
         log_bytes: log.index.iter().map(|entry| entry.bytes).sum(),
         log_records,
@@ -183,6 +188,7 @@ pub fn recover_timed(
         meta,
         epoch,
         number_max,
+        transaction_max,
         dropped_tree_max,
         next_batch: log.next,
         checkpoint_rows,
@@ -197,6 +203,33 @@ pub fn recover_timed(
         closed_micros: log.closed_micros,
         index: log.index,
     })
+}
+
+/// Engine state by its keys.
+fn state_of(tree: &Tree) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let rows = tree.cursor(std::ops::Bound::Unbounded);
+    rows.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
+}
+
+/// Parts that no transaction in the log names: nobody has committed them, or a checkpoint has what they held.
+struct Unnamed {
+    ids: Vec<TxnId>,
+    /// No transaction that has parts, named or not, has a greater id.
+    transaction_max: TxnId,
+}
+
+impl Unnamed {
+    fn find(store: &dyn LogStore, with_parts: &[WithParts]) -> Result<Unnamed, StoreError> {
+        let named: FxHashSet<TxnId> = with_parts.iter().map(|of| of.parts.id).collect();
+        let mut ids = store.part_ids()?;
+        let transaction_max = ids.iter().chain(&named).copied().fold(TxnId(0), TxnId::max);
+        ids.retain(|id| !named.contains(id));
+        Ok(Unnamed { ids, transaction_max })
+    }
+
+    fn drop_all(self, store: &dyn LogStore) -> Result<(), StoreError> {
+        self.ids.into_iter().try_for_each(|id| store.drop_parts(id))
+    }
 }
 
 /// Whoever reads waits for the disk part of the time, and another one has the core meanwhile.

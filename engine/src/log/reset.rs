@@ -10,6 +10,8 @@
 //! recovery would take an older row for the newer one: epochs and numbers go on above every
 //! batch, every checkpoint row and the watermark.
 //!
+//! A transaction that lacks a part is a gap, too: its batch goes, and all behind it.
+//!
 //! The same goes on with a checkpoint that is older than its log: rows as they were then, and what
 //! the log has of them since.
 
@@ -18,10 +20,10 @@ use std::ops::ControlFlow;
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
 use super::store::{LogStore, StoreError};
-use super::transaction::Located;
+use super::transaction::{Located, WithParts};
 use super::watermark::Watermark;
-use super::{pair, stamp};
-use crate::id::Epoch;
+use super::{pair, parts, stamp};
+use crate::id::{Epoch, TxnId};
 
 /// What a reset found and left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +57,8 @@ struct Kept {
     kept: u64,
     dropped: u64,
     gap: bool,
+    /// Transactions that have parts, each with where the log would end before its batch.
+    with_parts: Vec<(BatchNumber, Epoch, WithParts)>,
 }
 
 impl Kept {
@@ -65,28 +69,56 @@ impl Kept {
         }
         let follows = |header: batch::BatchHeader| number == self.next && header.last >= self.last;
         let records = header.filter(|_| !self.gap).filter(|header| follows(*header)).and_then(|header| {
-            let number = number_max(bytes)?;
-            Some((header.last, number))
+            let (number, with_parts) = number_max(bytes)?;
+            Some((header.last, number, with_parts))
         });
-        let Some((last, greatest)) = records else {
+        let Some((last, greatest, with_parts)) = records else {
             self.gap = true;
             self.dropped += 1;
             return;
         };
+        let before = self.last;
+        self.with_parts.extend(with_parts.into_iter().map(|of| (number, before, of)));
         self.last = last;
         self.number_max = self.number_max.max(greatest);
         self.next = number.next();
         self.kept += 1;
     }
+
+    /// Ends the log before the first transaction that lacks a part, or has a damaged one.
+    fn require_parts(&mut self, store: &dyn LogStore) -> Result<(), StoreError> {
+        for (batch, before, of) in &self.with_parts {
+            match parts::read_all(store, of, &mut |_| Ok(())) {
+                Ok(()) => {}
+                Err(StoreError::Damaged(told)) => {
+                    tracing::warn!("{told}");
+                    let cut = self.next.0 - batch.0;
+                    (self.next, self.last, self.gap) = (*batch, *before, true);
+                    self.kept -= cut;
+                    self.dropped += cut;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The greatest id of a transaction that is known, behind the end too.
+    fn transaction_max(&self, store: &dyn LogStore, mark: TxnId) -> Result<TxnId, StoreError> {
+        let named = self.with_parts.iter().map(|(_, _, of)| of.parts.id);
+        Ok(named.chain(store.part_ids()?).fold(mark, TxnId::max))
+    }
 }
 
-/// The greatest number in a batch; `None` if it cannot be taken apart.
-fn number_max(bytes: &[u8]) -> Option<u64> {
+/// The greatest number in a batch, and its transactions that have parts; `None` if it cannot be taken apart.
+fn number_max(bytes: &[u8]) -> Option<(u64, Vec<WithParts>)> {
     let mut greatest = 0;
     let taken = batch::each_record(bytes, |_, Located { transaction, record, .. }| {
         greatest = greatest.max(transaction).max(record.number);
     });
-    taken.ok().map(|()| greatest)
+    let with_parts = taken.ok()?;
+    Some((with_parts.iter().map(|of| of.number).fold(greatest, u64::max), with_parts))
 }
 
 /// Keeps what can be kept of a store's log.
@@ -103,11 +135,13 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
         kept: 0,
         dropped: 0,
         gap: false,
+        with_parts: Vec::new(),
     };
     store.read_log(replay_from, &mut |number, bytes| {
         log.see(number, bytes);
         ControlFlow::Continue(())
     })?;
+    log.require_parts(store)?;
     let mut unreadable = None;
     store.checkpoint_scan(None, None, &mut |_, _, value| match checkpoint::decode_row(value) {
         Ok((tag, _)) => {
@@ -130,7 +164,9 @@ pub fn reset(store: &dyn LogStore) -> Result<Reset, StoreError> {
     // It may be an older one: then it is taken for what it is.
     stamp::note(store, stamp::read_stamp(store)?)?;
     pair::accept(store)?;
-    CheckpointMark { replay_from, number_max: log.number_max, epoch: mark.epoch }.write(store)?;
+    let transaction_max = log.transaction_max(store, mark.transaction_max)?;
+    CheckpointMark { replay_from, number_max: log.number_max, epoch: mark.epoch, transaction_max }
+        .write(store)?;
     let last = BatchNumber(log.next.0.saturating_sub(1));
     store.put_watermark(Watermark { batch: last, epoch: log.newest, replay_from }, true)?;
     Ok(Reset { kept: log.kept, dropped: log.dropped, known: watermark.batch, last, epoch: log.newest })
@@ -174,6 +210,25 @@ mod tests {
         assert_eq!((recovered.epoch, recovered.number_max), (Epoch(9), 77));
         assert_eq!(recovered.next_batch, BatchNumber(6));
         assert_eq!(recovered.trees[&TreeId(20)].len(), 6);
+    }
+
+    #[test]
+    fn a_log_ends_before_the_first_transaction_that_lacks_a_part() {
+        let damages: [fn(&MemoryStore); 2] =
+            [|store| store.lose_part(TxnId(3), 1), |store| store.damage_part(TxnId(3), 0, 7)];
+        for damage in damages {
+            let store = crate::log::tests::parts::store_with_parts(5);
+            assert_eq!(reset(&store).expect("resets").kept, 5, "all are there");
+            damage(&store);
+            let told = recover(&store, 2, &|_| {}).err().expect("refused").to_string();
+            assert!(told.contains("transaction 3 of epoch 3"), "{told}");
+            let done = reset(&store).expect("resets");
+            assert_eq!((done.kept, done.dropped, done.last), (2, 3, BatchNumber(2)));
+            let recovered = recover(&store, 2, &|_| {}).expect("recovers");
+            assert_eq!((recovered.next_batch, recovered.transaction_max), (BatchNumber(3), TxnId(5)));
+            assert_eq!(recovered.trees[&TreeId(20)].len(), 6);
+            assert_eq!(store.part_ids().expect("readable"), [TxnId(1), TxnId(2)], "nobody names the others");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::batch::BatchNumber;
 use super::watermark::Watermark;
-use crate::id::TreeId;
+use crate::id::{TreeId, TxnId};
 
 /// Why a store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,15 @@ pub enum StoreError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses(pub u64);
 
+/// What a disk has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Bytes that are free.
+    pub free_bytes: u64,
+    /// Those of them that can be written before the store is [nearly full](LogStore::nearly_full).
+    pub room_bytes: u64,
+}
+
 /// A row of the checkpoint to write or, without a value, to remove.
 #[derive(Clone)]
 pub struct CheckpointChange {
@@ -55,6 +64,9 @@ pub type BatchVisitor<'v> = dyn FnMut(BatchNumber, &[u8]) -> ControlFlow<()> + '
 /// Sees checkpoint rows in order of (tree, key): tree, key, tagged row.
 pub type RowVisitor<'v> = dyn FnMut(TreeId, &[u8], &[u8]) -> ControlFlow<()> + 'v;
 
+/// Sees parts of a transaction in order: number and value.
+pub type PartVisitor<'v> = dyn FnMut(u32, &[u8]) -> ControlFlow<()> + 'v;
+
 /// A place in the checkpoint's order of (tree, key).
 pub type CheckpointKey = (TreeId, Vec<u8>);
 
@@ -70,6 +82,26 @@ pub trait LogStore: Send + Sync {
     fn nearly_full(&self) -> bool {
         false
     }
+
+    /// What its disk has left; `None` if nobody knows.
+    fn space(&self) -> Option<Space> {
+        None
+    }
+
+    /// Appends a part of a transaction that has still to commit ([`super::parts`]). The next sync makes it durable,
+    /// with all that was appended before; a crash leaves a prefix of parts and batches together. A part of the
+    /// same id and number is replaced (a retry after [`StoreError::Full`]).
+    fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError>;
+
+    /// Visits the parts of a transaction from one on, ascending.
+    fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError>;
+
+    /// The transactions of which there are parts, ascending.
+    fn part_ids(&self) -> Result<Vec<TxnId>, StoreError>;
+
+    /// All parts of a transaction go, and what they take returns, on a full disk too. Some may come back after a
+    /// crash.
+    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError>;
 
     /// Makes everything written so far durable.
     fn sync(&self) -> Result<(), StoreError>;
@@ -147,7 +179,8 @@ pub trait LogStore: Send + Sync {
 /// |---|---|
 /// | 1 | batches of records, each with a sequence |
 /// | 2 | batches of transactions ([`super::batch`]), before which older ones may lie |
-pub const FORMAT: u32 = 2;
+/// | 3 | transactions may have parts ([`super::parts`]) |
+pub const FORMAT: u32 = 3;
 const FORMAT_KEY: &str = "format";
 
 /// Refuses a store written by a newer version or marked with a format that never was, and marks a

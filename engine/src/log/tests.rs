@@ -9,15 +9,17 @@ use proptest::prelude::*;
 
 use super::checkpoint::{Checkpointer, SliceBuilder, SliceRoom};
 use super::memory::{Faults, MemoryStore, Survivors};
+use super::parts::{Framer, cut};
 use super::recovery::{Recovered, recover};
 use super::store::{FORMAT, LogStore, StoreError, check_format, raise_format};
-use super::writer::{Log, LogLimits, LogWriter};
+use super::writer::{Log, LogLimits, LogRefusal, LogWriter};
 use super::{Author, BatchNumber, META_TREE, Tag, redo};
-use crate::id::{Epoch, TreeId};
+use crate::id::{Epoch, TreeId, TxnId};
 use crate::storage::Touched;
 use crate::storage::tree::Tree;
 
 mod older;
+pub(super) mod parts;
 
 type Rows = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
 
@@ -93,6 +95,10 @@ struct Server {
     buffers: Vec<(Arc<super::CommitBuffer>, u64)>,
     /// It writes as versions did that knew no transactions.
     is_older: bool,
+    /// Redo that is longer has parts of so many bytes.
+    part_bytes: usize,
+    /// The id of the last transaction that had parts.
+    transaction: TxnId,
     checkpointer: Checkpointer,
     position: Option<Position>,
     partitions: Vec<Partition>,
@@ -141,6 +147,8 @@ impl Server {
             checkpointer: Checkpointer::new(Arc::clone(&log), store_dyn).expect("a good store"),
             buffers: vec![(log.new_buffer(), log.number_at_start()), (log.new_buffer(), 0)],
             is_older: false,
+            part_bytes: usize::MAX,
+            transaction: recovered.transaction_max,
             position: None,
             store,
             log,
@@ -229,7 +237,14 @@ impl Server {
         let partition = &mut self.partitions[partition];
         let (buffer, last) = &mut self.buffers[thread];
         let number = partition.number.max(*last) + 1;
-        buffer.append(Epoch(self.global), Author::Program, number, records);
+        if records.len() > self.part_bytes {
+            self.transaction.0 += 1;
+            let mut framer = Framer::new(self.transaction);
+            let rest = cut(records, self.part_bytes, |part| buffer.append_part(framer.frame(part)));
+            buffer.append_with_parts(Epoch(self.global), number, &framer.parts(), &records[rest..]);
+        } else {
+            buffer.append(Epoch(self.global), Author::Program, number, records);
+        }
         (*last, partition.number, partition.epoch) = (number, number, self.global);
     }
 
@@ -317,13 +332,20 @@ proptest! {
     #[test]
     fn after_any_crash_the_state_is_that_of_the_newest_whole_epoch(
         lives in proptest::collection::vec(
-            (proptest::collection::vec(action(), 1..80), 0u8..5, any::<u8>(), 1usize..4), 1..4),
+            (
+                proptest::collection::vec(action(), 1..80), 0u8..6, any::<u8>(), 1usize..4,
+                prop_oneof![Just(usize::MAX), 1usize..60],
+            ),
+            1..4,
+        ),
         older_lives in 0usize..3,
     ) {
         let mut store = MemoryStore::new();
-        for (life, (actions, ending, share, threads)) in lives.into_iter().enumerate() {
+        for (life, (actions, ending, share, threads, part_bytes)) in lives.into_iter().enumerate() {
             let recovered = recover(&store, 1, &|_| {}).expect("recovers");
-            let mut server = Server { is_older: life < older_lives, ..Server::start(store, recovered) };
+            let is_older = life < older_lives;
+            let part_bytes = if is_older { usize::MAX } else { part_bytes };
+            let mut server = Server { is_older, part_bytes, ..Server::start(store, recovered) };
             for action in &actions {
                 server.act(action);
             }
@@ -344,6 +366,7 @@ proptest! {
                     match ending {
                         2 => Survivors::First(unsynced),
                         3 => Survivors::First(unsynced - 1),
+                        4 => Survivors::First(usize::from(share) % unsynced),
                         _ => Survivors::Torn(unsynced - 1, share),
                     }
                 }
@@ -497,7 +520,7 @@ fn a_newer_format_is_refused_and_an_older_one_raised() {
     check_format(&store).expect("and is accepted again");
     store.meta_put("format", &(FORMAT + 1).to_le_bytes()).expect("written");
     let error = check_format(&store).expect_err("refused");
-    assert_eq!(error.to_string(), "the data directory has format 3, this version reads up to 2");
+    assert_eq!(error.to_string(), "the data directory has format 4, this version reads up to 3");
     store.meta_put("format", &1u32.to_le_bytes()).expect("written");
     check_format(&store).expect("an older one is read");
     assert_eq!(store.meta_get("format").expect("readable"), Some(vec![1, 0, 0, 0]), "a look changes nothing");
@@ -580,7 +603,7 @@ fn what_later_versions_write_is_told_and_not_taken_for_a_torn_end() {
     let transaction = last.windows(4).position(|bytes| bytes == [0, 35, 1, 20]).expect("a put of 30 bytes");
     for (at, byte, told) in [
         (16, 1, "batch of kind 1, which this version does not know"),
-        (transaction, 16, "transaction with flags 0x10, which this version does not know"),
+        (transaction, 2, "transaction with flags 0x02, which this version does not know"),
         (transaction + 2, 5, "redo record of kind 5, which this version does not know"),
     ] {
         let mut later = last.clone();

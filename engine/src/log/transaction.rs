@@ -3,10 +3,13 @@
 //! ```text
 //! transaction  [flags 1][length of what follows varint], then by flags, then { record }
 //!              flag 1    [number − the one before varint], else one more
+//!              flag 8    [id 8], else its place in the order is its id
+//!              flag 16   [parts varint][bytes varint][crc32c of the parts' crc32c 4]   it has parts 0 … n−1
 //!              flag 32   system: logged by itself, amid a transaction that has still to commit
 //! ```
 //!
-//! Flags that are not listed are refused: they say that there is more between header and records.
+//! Flags that are not listed are refused: they say that there is more between header and records. Records that
+//! lie in [`super::parts`] come before those that stand here.
 //!
 //! **Numbers.** Each logged transaction has one: one more than the greatest of the numbers of all partitions
 //! it holds, and of the last that its thread gave. It is given at the commit point, with all claims held, and
@@ -22,21 +25,50 @@
 //!                                       └─▶ partition 8 ── U: 1 + max(8, 9) = 10 ──▶ partition 10
 //! ```
 //!
-//! Records of one key and one number count as they stand: the transaction has put and deleted them so. What
+//! Records of one key and one number count by part, then as they stand: the transaction has put and deleted them
+//! so. What
 //! is logged amid others (the bound of a sequence, places of a group) has the next number of its thread; it
 //! is engine state, whose records have sequences.
 
 use super::input::{Input, Malformed, VARINT_BYTES_MAX, put_varint, write_varint};
 use super::redo::{self, Record};
-use crate::id::Epoch;
+use crate::id::{Epoch, TxnId};
 
 /// Behind the length comes the distance from the number before.
 const NUMBER: u8 = 1;
+/// Then the transaction's id.
+const ID: u8 = 8;
+/// Then what parts it has; they lie under its id.
+const PARTS: u8 = 16;
 const SYSTEM: u8 = 32;
-const KNOWN: u8 = NUMBER | SYSTEM;
+const KNOWN: u8 = NUMBER | ID | PARTS | SYSTEM;
 
-/// The longest header.
+/// The longest header of a transaction without parts.
 const HEADER_MAX: usize = 1 + 2 * VARINT_BYTES_MAX;
+
+/// The parts of a transaction, as its header names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// The transaction's id, under which they lie.
+    pub id: TxnId,
+    /// How many there are; at least one.
+    pub count: u32,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// The crc32c of their crc32c, in their order.
+    pub checksum: u32,
+}
+
+/// A transaction in the log that has parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithParts {
+    /// The epoch it committed in.
+    pub epoch: Epoch,
+    /// Its number.
+    pub number: u64,
+    /// Its parts.
+    pub parts: Parts,
+}
 
 /// Who has logged a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +80,25 @@ pub enum Author {
 }
 
 /// Appends a transaction whose number is `step` above the one before.
+#[inline]
 pub(super) fn put(out: &mut Vec<u8>, author: Author, step: u64, records: &[u8]) {
-    let mut flags = if author == Author::System { SYSTEM } else { 0 };
+    let flags = if author == Author::System { SYSTEM } else { 0 };
+    frame(out, flags, step, &[], records);
+}
+
+/// The same of a program's transaction that has parts, whose rest are these records.
+#[cold]
+pub(super) fn put_with_parts(out: &mut Vec<u8>, step: u64, parts: &Parts, records: &[u8]) {
+    let mut named = parts.id.0.to_le_bytes().to_vec();
+    put_varint(&mut named, u64::from(parts.count));
+    put_varint(&mut named, parts.bytes);
+    named.extend_from_slice(&parts.checksum.to_le_bytes());
+    frame(out, ID | PARTS, step, &named, records);
+}
+
+/// Appends header and records; `more` comes between the number and them.
+#[inline]
+fn frame(out: &mut Vec<u8>, mut flags: u8, step: u64, more: &[u8], records: &[u8]) {
     let mut number = [0; VARINT_BYTES_MAX];
     let mut number_bytes = 0;
     if step != 1 {
@@ -57,11 +106,12 @@ pub(super) fn put(out: &mut Vec<u8>, author: Author, step: u64, records: &[u8]) 
         number_bytes = write_varint(&mut number, 0, step);
     }
     let mut header = [flags; HEADER_MAX];
-    let end = write_varint(&mut header, 1, (number_bytes + records.len()) as u64);
+    let end = write_varint(&mut header, 1, (number_bytes + more.len() + records.len()) as u64);
     header[end..end + number_bytes].copy_from_slice(&number[..number_bytes]);
     let end = end + number_bytes;
-    out.reserve(end + records.len());
+    out.reserve(end + more.len() + records.len());
     out.extend_from_slice(&header[..end]);
+    out.extend_from_slice(more);
     out.extend_from_slice(records);
 }
 
@@ -122,6 +172,8 @@ pub(crate) struct Records<'a> {
     /// The number of the one that has begun, or of the first; `None`: there are records alone.
     number: Option<u64>,
     has_begun: bool,
+    /// Those that have begun so far and have parts, each with its number.
+    with_parts: Vec<(u64, Parts)>,
 }
 
 impl<'a> Records<'a> {
@@ -129,13 +181,20 @@ impl<'a> Records<'a> {
     pub(super) fn new(bytes: &'a [u8], first: Option<u64>) -> Records<'a> {
         let (within, rest): (&[u8], &[u8]) = if first.is_some() { (&[], bytes) } else { (bytes, &[]) };
         let (within, rest) = (Input { bytes: within }, Input { bytes: rest });
-        Records { length: bytes.len(), within, rest, number: first, has_begun: false }
+        let with_parts = Vec::new();
+        Records { length: bytes.len(), within, rest, number: first, has_begun: false, with_parts }
     }
 
-    /// The records of one transaction, without its header; what number it has is not known.
-    pub(super) fn of_transaction(records: &'a [u8]) -> Records<'a> {
+    /// The records of one transaction of this number, or of a part of it, without its header.
+    pub(super) fn of_transaction(records: &'a [u8], number: u64) -> Records<'a> {
         let (within, rest) = (Input { bytes: records }, Input { bytes: &[] });
-        Records { length: records.len(), within, rest, number: Some(0), has_begun: true }
+        let (number, with_parts) = (Some(number), Vec::new());
+        Records { length: records.len(), within, rest, number, has_begun: true, with_parts }
+    }
+
+    /// Those of the transactions so far that have parts, of a segment of this epoch.
+    pub(super) fn with_parts(&self, epoch: Epoch) -> impl Iterator<Item = WithParts> {
+        self.with_parts.iter().map(move |(number, parts)| WithParts { epoch, number: *number, parts: *parts })
     }
 
     fn begin_transaction(&mut self, number: u64) -> Result<(), Malformed> {
@@ -153,10 +212,12 @@ impl<'a> Records<'a> {
         if std::mem::replace(&mut self.has_begun, true) {
             self.number = step.and_then(|step| number.checked_add(step));
         }
-        match (step, self.number) {
-            (Some(_), Some(_)) => Ok(()),
-            _ => Err(Malformed::Transaction),
+        let (Some(_), Some(number)) = (step, self.number) else { return Err(Malformed::Transaction) };
+        if flags & (ID | PARTS) != 0 {
+            let parts = take_parts(&mut self.within, flags).ok_or(Malformed::Transaction)?;
+            self.with_parts.extend(parts.map(|parts| (number, parts)));
         }
+        Ok(())
     }
 
     fn next_record(&mut self) -> Result<Option<Located<'a>>, Malformed> {
@@ -170,6 +231,19 @@ impl<'a> Records<'a> {
         let record = redo::take(&mut self.within, self.number)?;
         Ok(Some(Located { offset, transaction: self.number.unwrap_or(0), record }))
     }
+}
+
+/// What these flags say stands behind the number: the inner is `None` of a transaction that has only an id.
+fn take_parts(input: &mut Input<'_>, flags: u8) -> Option<Option<Parts>> {
+    let id = if flags & ID == 0 { None } else { Some(TxnId(input.word()?)) };
+    if flags & PARTS == 0 {
+        return Some(None);
+    }
+    let count = u32::try_from(input.varint()?).ok().filter(|count| *count > 0)?;
+    let bytes = input.varint()?;
+    let checksum = u32::from_le_bytes(input.take(4)?.try_into().ok()?);
+    // Without an id nobody knows where they lie.
+    Some(Some(Parts { id: id?, count, bytes, checksum }))
 }
 
 impl<'a> Iterator for Records<'a> {
@@ -249,12 +323,44 @@ mod tests {
 
     #[test]
     fn flags_that_are_not_known_are_told() {
-        for flag in [2u8, 4, 8, 16, 64, 128] {
+        for flag in [2u8, 4, 64, 128] {
             let mut out = Vec::new();
             put(&mut out, Author::System, 1, b"");
             out[0] |= flag;
             assert_eq!(keys(&out, 1), Err(Malformed::Flags(SYSTEM | flag)));
         }
+    }
+
+    #[test]
+    fn names_of_parts_come_back_and_what_is_none_is_refused() {
+        let named =
+            |id: u64, count: u32| Parts { id: TxnId(id), count, bytes: 300 << 20, checksum: 0xDEAD_BEEF };
+        let mut record = Vec::new();
+        redo::delete(&mut record, TreeId(20), b"k");
+        let mut out = Vec::new();
+        put_with_parts(&mut out, 1, &named(u64::MAX, 300), b"");
+        put(&mut out, Author::Program, 1, &record);
+        put_with_parts(&mut out, 70, &named(9, 1), &record);
+        let mut records = Records::new(&out, Some(5));
+        let numbers: Vec<u64> =
+            records.by_ref().map(|located| located.expect("well formed").transaction).collect();
+        assert_eq!(numbers, [6, 76]);
+        let with_parts: Vec<_> = records.with_parts(Epoch(3)).collect();
+        let expected = |number, parts| WithParts { epoch: Epoch(3), number, parts };
+        assert_eq!(with_parts, [expected(5, named(u64::MAX, 300)), expected(76, named(9, 1))]);
+        // Parts without an id, none of them, and a header that ends too early.
+        let mut bad = Vec::new();
+        put_with_parts(&mut bad, 1, &named(9, 1), b"");
+        bad[0] = PARTS;
+        assert_eq!(keys(&bad, 1), Err(Malformed::Transaction));
+        let mut bad = Vec::new();
+        put_with_parts(&mut bad, 1, &named(9, 0), b"");
+        assert_eq!(keys(&bad, 1), Err(Malformed::Transaction));
+        for length in 0..19 {
+            let short = [&[ID | PARTS, length][..], &out[2..2 + usize::from(length)]].concat();
+            assert_eq!(keys(&short, 1), Err(Malformed::Transaction), "{length} bytes");
+        }
+        assert_eq!(keys(&[ID, 8, 1, 2, 3, 4, 5, 6, 7, 8], 1), Ok(Vec::new()), "an id alone");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Recovery stops at the first contradiction; this goes on, so that a report shows all of
 //! them. What it checks: the checksum, number and epochs of every batch; every transaction in them (its flags,
-//! its length, a number that rises in its segment) and every record;
+//! its length, a number that rises in its segment, all the parts that it names) and every record;
 //! the order, tag and (in the store) block checksum of every checkpoint row; that the log goes as
 //! far as it was known to, that no row is younger, and that the checkpoint is not an older one. Whether the rows fit their tables is recovery's to say.
 
@@ -11,8 +11,10 @@ use std::ops::ControlFlow;
 
 use super::batch::{self, BatchNumber};
 use super::checkpoint::{self, CheckpointMark};
+use super::parts;
 use super::stamp;
 use super::store::{LogStore, StoreError};
+use super::transaction::{Records, WithParts};
 use super::watermark::{WAYS_OUT, Watermark};
 use crate::id::TreeId;
 
@@ -26,6 +28,10 @@ pub struct StoreReport {
     pub replay_from: u64,
     pub batches: u64,
     pub log_bytes: u64,
+    /// Parts of large transactions, and the bytes of their records.
+    pub parts: u64,
+    pub part_bytes: u64,
+    /// Of batches and parts.
     pub records: u64,
     /// The newest whole epoch.
     pub epoch: u64,
@@ -77,6 +83,7 @@ fn verify_log(
     report: &mut StoreReport,
 ) -> Result<(), StoreError> {
     let mut next = mark.replay_from;
+    let mut with_parts = Vec::new();
     let mut bad: Option<(BatchNumber, u64)> = None;
     store.read_log(mark.replay_from, &mut |number, bytes| {
         let length = bytes.len() as u64;
@@ -100,20 +107,42 @@ fn verify_log(
         report.batches += 1;
         report.log_bytes += length;
         report.epoch = header.last.0.max(report.epoch);
-        verify_batch(number, bytes, report);
+        with_parts.extend(verify_batch(number, bytes, report));
         ControlFlow::Continue(())
     })?;
     report.torn_bytes = bad.map_or(0, |(_, torn)| torn);
     if let Some(missing) = watermark.missing(mark.replay_from, next) {
         report.problem(missing);
     }
+    for of in with_parts {
+        verify_parts(store, &of, report);
+    }
     Ok(())
 }
 
-fn verify_batch(number: BatchNumber, bytes: &[u8], report: &mut StoreReport) {
-    let taken = batch::each_record(bytes, |_, _| report.records += 1);
-    if let Err(error) = taken {
+/// Answers the transactions of a batch that have parts.
+fn verify_batch(number: BatchNumber, bytes: &[u8], report: &mut StoreReport) -> Vec<WithParts> {
+    batch::each_record(bytes, |_, _| report.records += 1).unwrap_or_else(|error| {
         report.problem(format!("log batch {}: {error}", number.0));
+        Vec::new()
+    })
+}
+
+fn verify_parts(store: &dyn LogStore, of: &WithParts, report: &mut StoreReport) {
+    let read = parts::read_all(store, of, &mut |records| {
+        report.parts += 1;
+        report.part_bytes += records.len() as u64;
+        for located in Records::of_transaction(records, of.number) {
+            let told = |error| StoreError::Damaged(format!("a part of transaction {}: {error}", of.parts.id));
+            located.map_err(told)?;
+            report.records += 1;
+        }
+        Ok(())
+    });
+    match read {
+        Ok(()) => {}
+        Err(StoreError::Damaged(told)) => report.problem(told),
+        Err(error) => report.problem(format!("parts of transaction {}: {error}", of.parts.id)),
     }
 }
 
@@ -196,6 +225,19 @@ mod tests {
         assert!(told.contains("log batch 3 is missing"), "{told}");
         assert!(told.contains("log batch 5 is damaged, but batch 6 after it is whole"), "{told}");
         assert!(told.contains("of epoch 99, the log ends with 16"), "{told}");
+    }
+
+    #[test]
+    fn parts_are_looked_at_and_damage_to_them_is_told() {
+        let store = crate::log::tests::parts::store_with_parts(1);
+        let report = verify(&store).expect("readable");
+        assert_eq!((report.batches, report.parts, report.records, report.problem_count), (1, 2, 3, 0));
+        store.damage_part(crate::id::TxnId(1), 1, 9);
+        let told = verify(&store).expect("readable").problems.join("\n");
+        assert!(told.contains("part 1 of a transaction is damaged: transaction 1 of epoch 1"), "{told}");
+        store.lose_part(crate::id::TxnId(1), 0);
+        let told = verify(&store).expect("readable").problems.join("\n");
+        assert!(told.contains("part 0 of a transaction is missing: transaction 1 of epoch 1"), "{told}");
     }
 
     #[test]

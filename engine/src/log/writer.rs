@@ -9,8 +9,11 @@
 //!
 //! **When the disk fails.** After a failed write or sync the state of the disk is unknown:
 //! nothing more is acknowledged and the fatal hook ends the process. A full disk is different:
-//! while what is on its way still fits, [`Log::admits`] refuses new writes; a batch that does
+//! while what is on its way still fits, [`Log::admits`] refuses new writes; a batch or a part that does
 //! not fit all the same is kept and tried again. When space returns, so do the writes.
+//!
+//! **Parts** of large transactions ([`super::parts`]) are written as they come, before the next batch and without a
+//! sync of their own.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,11 +25,12 @@ use parking_lot::{Condvar, Mutex};
 
 use super::batch::{self, BatchNumber};
 use super::buffer::{Buffers, CommitBuffer, Segment};
+use super::parts::{PART_BYTES, PARTS_BYTES_MAX, Part, PartWork};
 use super::recovery::Recovered;
-use super::store::{LogStore, StoreError};
+use super::store::{LogStore, Space, StoreError};
 use super::watermark::{Noted, Watermark};
 use crate::clock::Clock;
-use crate::id::Epoch;
+use crate::id::{Epoch, TxnId};
 
 /// Somebody to poke when the durable epoch has grown. Called from the log writer's thread.
 pub trait Wake: Send + Sync {
@@ -39,6 +43,8 @@ pub trait Wake: Send + Sync {
 pub struct LogLimits {
     /// Unwritten redo of one thread beyond which its commits wait.
     pub buffer_bytes_max: usize,
+    /// Redo of one commit that is longer goes to the log in parts of this many bytes.
+    pub part_bytes: usize,
     /// How long asynchronous commits may wait for their batch to begin. With one batch under
     /// way and one behind it the loss bound is three times this: 600 ms, as PostgreSQL's.
     pub asynchronous_delay: Duration,
@@ -50,6 +56,7 @@ impl Default for LogLimits {
     fn default() -> Self {
         LogLimits {
             buffer_bytes_max: 16 << 20,
+            part_bytes: PART_BYTES,
             asynchronous_delay: Duration::from_millis(200),
             full_disk_pause: Duration::from_millis(100),
         }
@@ -65,6 +72,9 @@ pub enum LogRefusal {
     /// The disk is full (SQLSTATE 53100).
     #[error("could not write to the log: no space left on device")]
     DiskFull,
+    /// One commit has more redo than the log takes of one, or than half of the space there is (SQLSTATE 53200).
+    #[error("the transaction has more than the log has room for")]
+    TooLarge,
     /// The log has failed; the process is about to end.
     #[error("the log has failed")]
     Failed,
@@ -85,7 +95,7 @@ const FAILED: u8 = 2;
 pub struct LogCounters {
     /// Batches written and synced.
     pub batches: u64,
-    /// Bytes written.
+    /// Bytes written, parts among them.
     pub bytes: u64,
     /// Bytes in the log since the last checkpoint cut it.
     pub bytes_since_checkpoint: u64,
@@ -103,6 +113,7 @@ struct Counters {
 pub(super) struct IndexEntry {
     pub(super) number: BatchNumber,
     pub(super) last: Epoch,
+    /// With the parts that it names.
     pub(super) bytes: u64,
 }
 
@@ -124,6 +135,10 @@ pub struct Log {
     pub(super) noted: Noted,
     /// No number of before the start is greater.
     number_at_start: u64,
+    /// Nor is the id of a transaction that is known of.
+    transaction_at_start: TxnId,
+    /// What the disk has left, as of the writer's last look.
+    space: Mutex<Option<Space>>,
 }
 
 impl Log {
@@ -144,6 +159,8 @@ impl Log {
             index: Mutex::new(recovered.index.clone()),
             noted: Noted::new(recovered.watermark),
             number_at_start: recovered.number_max,
+            transaction_at_start: recovered.transaction_max,
+            space: Mutex::new(None),
         };
         let bytes = recovered.index.iter().map(|entry| entry.bytes).sum();
         log.counters.bytes_since_checkpoint.store(bytes, Ordering::Relaxed);
@@ -158,6 +175,11 @@ impl Log {
     /// The number that those of a thread's transactions go on above which has given none.
     pub(crate) fn number_at_start(&self) -> u64 {
         self.number_at_start
+    }
+
+    /// The id that those of transactions go on above.
+    pub(crate) fn transaction_at_start(&self) -> TxnId {
+        self.transaction_at_start
     }
 
     /// A thread has committed through `buffer` for the last time. The buffer goes as soon as what is in it has
@@ -215,6 +237,27 @@ impl Log {
             if pending > self.limits.buffer_bytes_max {
                 return Err(LogRefusal::Behind);
             }
+        }
+        Ok(())
+    }
+
+    /// Whether a commit that has this much redo, more than one part, may go ahead. Nothing of it is on its way yet.
+    pub(crate) fn admits_parts(&self, bytes: usize) -> Result<(), LogRefusal> {
+        match self.state.load(Ordering::Relaxed) {
+            OPEN => {}
+            FULL => return Err(LogRefusal::DiskFull),
+            _ => return Err(LogRefusal::Failed),
+        }
+        if bytes as u64 > PARTS_BYTES_MAX {
+            return Err(LogRefusal::TooLarge);
+        }
+        let Some(space) = *self.space.lock() else { return Ok(()) };
+        let on_their_way = self.buffers.pending_bytes().saturating_add(bytes as u64);
+        if on_their_way > space.room_bytes {
+            return Err(LogRefusal::DiskFull);
+        }
+        if on_their_way > space.free_bytes / 2 {
+            return Err(LogRefusal::TooLarge);
         }
         Ok(())
     }
@@ -314,6 +357,38 @@ struct Pending {
     number: BatchNumber,
     bytes: Vec<u8>,
     last: Epoch,
+    /// Bytes of the parts that it names.
+    part_bytes: u64,
+}
+
+/// Parts that were taken from the threads' buffers and have still to be written or dropped.
+#[derive(Default)]
+struct PartQueue {
+    /// Each with its buffer, where it counts until it is written.
+    unwritten: VecDeque<(Arc<CommitBuffer>, Part)>,
+    /// Transactions that have not committed.
+    undecided: VecDeque<TxnId>,
+}
+
+impl PartQueue {
+    fn is_empty(&self) -> bool {
+        self.unwritten.is_empty() && self.undecided.is_empty()
+    }
+
+    fn add(&mut self, buffer: &Arc<CommitBuffer>, work: PartWork) {
+        match work {
+            PartWork::Append(part) => self.unwritten.push_back((Arc::clone(buffer), part)),
+            PartWork::Drop(id) => {
+                self.unwritten.retain(|(buffer, part)| {
+                    if part.id == id {
+                        buffer.part_written(part.value.len());
+                    }
+                    part.id != id
+                });
+                self.undecided.push_back(id);
+            }
+        }
+    }
 }
 
 /// The one that writes.
@@ -323,6 +398,7 @@ pub struct LogWriter {
     next: BatchNumber,
     /// A batch the disk had no room for.
     pending: Option<Pending>,
+    parts: PartQueue,
     on_failure: Box<dyn Fn(&StoreError) + Send>,
     segments: Vec<(Arc<CommitBuffer>, Segment)>,
     taken: Vec<Segment>,
@@ -347,11 +423,13 @@ impl LogWriter {
         recovered: &Recovered,
         on_failure: Box<dyn Fn(&StoreError) + Send>,
     ) -> LogWriter {
+        *log.space.lock() = store.space();
         LogWriter {
             log,
             store,
             next: recovered.next_batch,
             pending: None,
+            parts: PartQueue::default(),
             on_failure,
             segments: Vec::new(),
             taken: Vec::new(),
@@ -410,6 +488,14 @@ impl LogWriter {
             return Err(StoreError::Failed("the log has failed before".into()));
         }
         let mut bytes = self.write_pending()?;
+        #[cfg(test)]
+        let late = crate::planted::is(crate::planted::Bug::CommitBeforeParts);
+        #[cfg(not(test))]
+        let late = false;
+        // Those that a closed epoch names are among them.
+        if !late {
+            bytes += self.write_parts()?;
+        }
         if closed <= self.log.durable() {
             return Ok(Step { durable: self.log.durable(), bytes });
         }
@@ -423,15 +509,19 @@ impl LogWriter {
         // A wall clock may be set back; the log's time is not.
         let now = self.clock.as_ref().map_or(i64::MIN, |clock| clock.wall_micros());
         self.closed_micros = self.closed_micros.max(now);
+        let part_bytes = self.segments.iter().map(|(_, segment)| segment.part_bytes).sum();
         let segments = self.segments.iter().map(|(buffer, segment)| buffer.framed(segment));
         let mut batch = std::mem::take(&mut self.spare);
         batch::encode_into(&mut batch, self.next, (first, closed), self.closed_micros, segments);
         for (buffer, segment) in self.segments.drain(..) {
             buffer.recycle(segment.transactions);
         }
-        self.pending = Some(Pending { number: self.next, bytes: batch, last: closed });
+        self.pending = Some(Pending { number: self.next, bytes: batch, last: closed, part_bytes });
         self.next = self.next.next();
         bytes += self.write_pending()?;
+        if late {
+            bytes += self.write_parts()?;
+        }
         Ok(Step { durable: self.log.durable(), bytes })
     }
 
@@ -440,9 +530,8 @@ impl LogWriter {
         self.segments.sort_by_key(|(_, segment)| segment.epoch);
     }
 
-    fn write_pending(&mut self) -> Result<u64, StoreError> {
-        let Some(pending) = &self.pending else { return Ok(0) };
-        let result = self.store.append(pending.number, &pending.bytes, true);
+    /// Notes what a write shows of the disk.
+    fn note_disk(&self, result: Result<(), StoreError>) -> Result<(), StoreError> {
         let state = match &result {
             Ok(()) if self.store.nearly_full() => FULL,
             Ok(()) => OPEN,
@@ -454,18 +543,46 @@ impl LogWriter {
             // Committers that wait for room must learn that none will be made.
             self.log.room_made.notify_all();
         }
-        if let Err(error) = result {
-            if state == FAILED {
-                (self.on_failure)(&error);
-            }
-            return Err(error);
+        if let (Err(error), FAILED) = (&result, state) {
+            (self.on_failure)(error);
         }
+        result
+    }
+
+    /// Writes the parts that threads have appended by now, and drops those of transactions that did not commit.
+    /// The next batch's sync makes them durable.
+    fn write_parts(&mut self) -> Result<u64, StoreError> {
+        self.log.buffers.collect_parts(|buffer, work| self.parts.add(buffer, work));
+        while let Some(id) = self.parts.undecided.front() {
+            let dropped = self.store.drop_parts(*id);
+            if dropped.is_err() {
+                self.note_disk(dropped)?;
+            }
+            self.parts.undecided.pop_front();
+            self.look_for_space();
+        }
+        let mut bytes = 0;
+        while let Some((buffer, part)) = self.parts.unwritten.front() {
+            self.note_disk(self.store.append_part(part.id, part.number, &part.value))?;
+            buffer.part_written(part.value.len());
+            bytes += part.value.len() as u64;
+            self.parts.unwritten.pop_front();
+        }
+        self.log.counters.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Ok(bytes)
+    }
+
+    fn write_pending(&mut self) -> Result<u64, StoreError> {
+        let Some(pending) = &self.pending else { return Ok(0) };
+        self.note_disk(self.store.append(pending.number, &pending.bytes, true))?;
         let bytes = pending.bytes.len() as u64;
         let counters = &self.log.counters;
         counters.batches.fetch_add(1, Ordering::Relaxed);
         counters.bytes.fetch_add(bytes, Ordering::Relaxed);
-        counters.bytes_since_checkpoint.fetch_add(bytes, Ordering::Relaxed);
-        let entry = IndexEntry { number: pending.number, last: pending.last, bytes };
+        // Parts count as log from here on, all at once.
+        let of_log = bytes + pending.part_bytes;
+        counters.bytes_since_checkpoint.fetch_add(of_log, Ordering::Relaxed);
+        let entry = IndexEntry { number: pending.number, last: pending.last, bytes: of_log };
         self.log.index.lock().push_back(entry);
         let last = pending.last;
         if let Some(written) = self.pending.take()
@@ -480,7 +597,9 @@ impl LogWriter {
 
     /// Takes commits again once there is space; what is pending finds out by itself.
     fn look_for_space(&self) {
+        *self.log.space.lock() = self.store.space();
         if self.pending.is_none()
+            && self.parts.is_empty()
             && self.log.state.load(Ordering::Relaxed) == FULL
             && !self.store.nearly_full()
         {
@@ -499,7 +618,8 @@ impl LogWriter {
             }
             self.look_for_space();
             self.note();
-            if self.log.somebody_waits() || self.log.has_pending() || self.pending.is_some() {
+            let has_work = self.log.has_pending() || self.pending.is_some() || !self.parts.is_empty();
+            if has_work || self.log.somebody_waits() {
                 match self.step(advance()) {
                     Ok(_) => {}
                     Err(StoreError::Full(_)) if !stopping => {

@@ -8,11 +8,11 @@ use super::*;
 use crate::log::Located;
 use crate::log::batch::{self, AnySegment, BatchNumber};
 use crate::log::store::{
-    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, RowVisitor, StoreError,
+    BatchVisitor, CheckpointChange, CheckpointKey, LogStore, Losses, PartVisitor, RowVisitor, StoreError,
 };
 use crate::log::watermark::Watermark;
 
-/// A checkpoint has many writes, and most must come to their end.
+/// A checkpoint has many writes, and so have commits with parts; most must come to their end.
 const RARELY: u64 = 400;
 
 /// The memory store with the simulator between any two of its operations.
@@ -43,10 +43,37 @@ impl FaultyStore {
     }
 }
 
+fn count(what: &'static str) {
+    if let Some(simulation) = simulation() {
+        simulation.count(what);
+    }
+}
+
 impl LogStore for FaultyStore {
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
         self.write(12, || self.0.append(number, batch, false))?;
         if sync { self.sync() } else { Ok(()) }
+    }
+
+    fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
+        count("part written");
+        self.write(RARELY, || self.0.append_part(id, part, value))
+    }
+
+    fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError> {
+        count("parts read");
+        self.0.read_parts(id, from, visit)
+    }
+
+    fn part_ids(&self) -> Result<Vec<TxnId>, StoreError> {
+        self.0.part_ids()
+    }
+
+    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
+        self.between();
+        let of_checkpoint = simulation().is_some_and(|simulation| *simulation.checkpointing.borrow());
+        count(if of_checkpoint { "parts of a checkpoint dropped" } else { "parts undecided dropped" });
+        self.0.drop_parts(id)
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -43,9 +43,9 @@ use std::sync::{Arc, Mutex};
 
 use crate::cell::{Cell, ColumnKind};
 use crate::clock::Clock;
-use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId};
-use crate::log::MemoryStore;
+use crate::id::{Epoch, ExecutorId, GroupId, PartitionId, TreeId, TxnId};
 use crate::log::memory::{Faults, Survivors};
+use crate::log::{LogLimits, MemoryStore};
 use crate::random::{RandomStream, SeededEntropy};
 use crate::schema::{Placement, TableDef};
 use crate::spawn::NoSpawn;
@@ -230,6 +230,8 @@ impl Simulation {
             recovery_threads: 1,
             // Many slices a partition.
             checkpoint_slice_bytes: 256,
+            // Some transfers have parts, and some of these several.
+            log: LogLimits { part_bytes: 160 + 160 * (seed % 4) as usize, ..LogLimits::default() },
             // Many pages a read.
             page_rows_max: 1 + (seed % 4) as usize,
             monitor: eager_monitor(),

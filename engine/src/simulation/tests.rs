@@ -104,6 +104,10 @@ const MUST_HAPPEN: &[&str] = &[
     "index given up",
     "compared",
     "looked",
+    "part written",
+    "parts read",
+    "parts of a checkpoint dropped",
+    "parts undecided dropped",
     "read in pages",
     "page awaited",
 ];
@@ -255,6 +259,21 @@ fn trust_in_stale_routing_is_found() {
 #[test]
 fn a_number_that_is_not_stored_is_found() {
     is_found(Bug::NumberNotStored);
+}
+
+#[test]
+fn a_commit_that_is_written_before_its_parts_is_found() {
+    is_found(Bug::CommitBeforeParts);
+}
+
+#[test]
+fn parts_that_no_commit_names_and_are_applied_are_found() {
+    is_found(Bug::UndecidedApplied);
+}
+
+#[test]
+fn parts_that_go_before_the_mark_of_their_checkpoint_are_found() {
+    is_found(Bug::PartsGoEarly);
 }
 
 #[test]

@@ -241,6 +241,10 @@ fn commit_or_undo(
                 txn.undo_all();
                 Some(Err(Stop::NotSerializable))
             }
+            Committed::Refused(stop) => {
+                txn.undo_all();
+                Some(Err(stop))
+            }
             Committed::Stale => {
                 // Undone and run again on the same claims, with the current references.
                 txn.begin_anew();

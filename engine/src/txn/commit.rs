@@ -1,7 +1,8 @@
 //! The commit point.
 //!
 //! Reached with all claims held and every write in place, so nothing here can fail but the
-//! check of what was read from reference tables. Between `enter` and `leave` there are no
+//! check of what was read from reference tables; before it a commit of megabytes may be refused, which sends most
+//! of its redo ahead in parts. Between `enter` and `leave` there are no
 //! waits: an epoch is open for nanoseconds per transaction, however long it ran.
 
 use std::ops::Range;
@@ -13,6 +14,7 @@ use super::undo::{Undo, UndoKind};
 use super::{ReferenceTable, Txn};
 use crate::id::{Epoch, PartitionId, TreeId};
 use crate::partition::PartitionRef;
+use crate::program::Stop;
 use crate::storage::tree::AHEAD_MAX;
 use crate::storage::versions::Replaced;
 
@@ -26,6 +28,8 @@ pub(super) enum Committed {
     Ended,
     /// What the SERIALIZABLE transaction read does not hold any more: undo.
     Doomed,
+    /// The log has no room for it: undo.
+    Refused(Stop),
 }
 
 /// A transaction with so many writes may have made a partition too large.
@@ -45,6 +49,9 @@ impl Txn<'_> {
             return if holds { Committed::Yes } else { Committed::Stale };
         }
         self.look |= self.worker.scratch.undo.len() >= BULK_WRITES;
+        if let Err(stop) = self.worker.send_parts(self.shared) {
+            return Committed::Refused(stop);
+        }
         let publishes = !self.reference_writes.is_empty() || self.ddl.is_some();
         if publishes {
             self.shared.references.mark();
@@ -65,6 +72,7 @@ impl Txn<'_> {
             if publishes {
                 self.shared.references.unmark();
             }
+            self.worker.drop_parts();
             return Committed::Stale;
         }
         if self.shared.snapshots.any() {

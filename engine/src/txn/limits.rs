@@ -8,7 +8,7 @@
 //!   and RocksDB's keys and values, too. PostgreSQL allocates no more than a gigabyte for one value.
 //! - **Undo**: keys and before-images lie in one arena whose offsets have 32 bits ([`super::undo`]),
 //!   so that an entry of the list stays small.
-//! - **Redo** goes to the log in one piece, while an epoch is open.
+//! - **Redo** is kept until the commit, which cuts what is long into parts of a megabyte ([`crate::log::parts`]).
 //! - **Images** of an interactive transaction become undo and redo at its COMMIT, all at once and too
 //!   late to refuse a single write. So each is weighed when it is written, as what it will be there,
 //!   against these bounds and against the memory that is left ([`crate::heap`]).
@@ -26,8 +26,8 @@ use crate::storage::row::ROW_BYTES_MAX;
 /// Offsets into the undo arena have 32 bits.
 pub(super) const UNDO_BYTES_MAX: usize = u32::MAX as usize;
 
-/// The log divides the redo of one commit into segments, so no format bounds it. But all of it is
-/// copied to the log while its epoch is open, and read back at the next start: some gigabytes.
+/// The log takes the redo of one commit in parts, so no format bounds it. But all of it is in memory until then, and
+/// copied to the log with all claims held: some gigabytes.
 const REDO_BYTES_MAX: usize = 4 << 30;
 
 /// What RocksDB recommends as the longest key. PostgreSQL's longest is a third of a page, after

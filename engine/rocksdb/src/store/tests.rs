@@ -5,6 +5,8 @@ use archipel_engine::log::{batch, recover, redo};
 
 use super::*;
 
+mod parts;
+
 const TREE: TreeId = TreeId(20);
 /// Of a store that never was closed.
 const NONE: Losses = Losses(0);

@@ -1,0 +1,90 @@
+//! Parts of large transactions as keys and values.
+//!
+//! ```text
+//! [transaction's id 8][part 4]             → the part
+//! [transaction's id 8][part 4][piece 4]    → a piece of a long one; the last has the greatest number there is
+//! ```
+//!
+//! All of a transaction is one range of keys, so that dropping it frees whole files. A part is a megabyte, or as long
+//! as the longest row: such a one is cut like a long batch ([`crate::batches`]).
+
+use std::ops::ControlFlow;
+
+use archipel_engine::id::TxnId;
+use archipel_engine::log::store::{PartVisitor, StoreError};
+use rocksdb::{DBRawIterator, Error};
+
+use crate::batches::LAST_PIECE;
+
+/// The key of a part, and the first of its pieces.
+pub(crate) fn key(id: TxnId, part: u32) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&id.0.to_be_bytes());
+    key[8..].copy_from_slice(&part.to_be_bytes());
+    key
+}
+
+/// All keys of a transaction are below this one, which no part has.
+pub(crate) fn first_key_behind(id: TxnId) -> [u8; 8] {
+    id.0.saturating_add(1).to_be_bytes()
+}
+
+/// Whose a key is, which part, and which piece of it; `None`: all of it.
+fn parse_key(key: &[u8]) -> Result<(TxnId, u32, Option<u32>), StoreError> {
+    let parsed = key.split_first_chunk::<8>().and_then(|(id, rest)| {
+        let (part, piece) = rest.split_first_chunk::<4>()?;
+        let piece = match piece {
+            [] => None,
+            piece => Some(u32::from_be_bytes(piece.try_into().ok()?)),
+        };
+        Some((TxnId(u64::from_be_bytes(*id)), u32::from_be_bytes(*part), piece))
+    });
+    parsed.ok_or_else(|| StoreError::Damaged("the key of a part is none".into()))
+}
+
+/// Visits the parts of an iterator over one transaction's, from where it stands. One whose end is missing is not
+/// shown.
+pub(crate) fn visit(
+    found: &mut DBRawIterator<'_>,
+    visit: &mut PartVisitor<'_>,
+    store_error: impl FnOnce(Error) -> StoreError,
+) -> Result<(), StoreError> {
+    let mut joined: (u32, Vec<u8>) = (0, Vec::new());
+    while let Some((key, value)) = found.item() {
+        let (_, part, piece) = parse_key(key)?;
+        let flow = match piece {
+            None => visit(part, value),
+            Some(piece) => {
+                if joined.0 != part {
+                    joined = (part, Vec::new());
+                }
+                joined.1.extend_from_slice(value);
+                match piece {
+                    LAST_PIECE => visit(part, &std::mem::take(&mut joined.1)),
+                    _ => ControlFlow::Continue(()),
+                }
+            }
+        };
+        if flow.is_break() {
+            return Ok(());
+        }
+        found.next();
+    }
+    found.status().map_err(store_error)
+}
+
+/// The transactions that an iterator over all parts has.
+pub(crate) fn ids(
+    found: &mut DBRawIterator<'_>,
+    store_error: impl FnOnce(Error) -> StoreError,
+) -> Result<Vec<TxnId>, StoreError> {
+    let mut ids = Vec::new();
+    found.seek_to_first();
+    while let Some(key) = found.key() {
+        let (id, ..) = parse_key(key)?;
+        ids.push(id);
+        found.seek(first_key_behind(id));
+    }
+    found.status().map_err(store_error)?;
+    Ok(ids)
+}
