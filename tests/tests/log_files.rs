@@ -304,7 +304,7 @@ fn a_directory_of_the_version_before_goes_on() {
     assert!(data.join("log").exists(), "a check changes nothing");
     assert_eq!(start(&mut server, &data).as_deref(), Ok(ROWS));
     assert!(data.join("redo").exists() && !data.join("log").exists());
-    assert_eq!(fs::read_to_string(data.join("FORMAT")).expect("readable"), "5\n");
+    assert_eq!(fs::read_to_string(data.join("FORMAT")).expect("readable"), "6\n");
     assert!(agree(&mut server, &data, "no log", |data| {
         for path in files(data) {
             fs::remove_file(path).expect("it was there");

@@ -194,6 +194,37 @@ const AFTER_FORMAT_4: &[(&str, &str)] = &[
     ("SELECT nextval('s') > 5", "t"),
 ];
 
+/// What a directory says whose log knows no parts, behind a checkpoint that has less.
+const OF_FORMAT_5: &[(&str, &str)] = &[
+    ("SELECT count(*), sum(id), sum(n) FROM t", "51/1330/1830"),
+    (
+        "SELECT id, v, n FROM t WHERE id IN (1, 7, 8, 50, 55) ORDER BY id",
+        "1/row 1/101;7/longer than before 7/7;8/in one/8;50/row 50/50;55/again/55",
+    ),
+    ("SELECT id FROM t WHERE n BETWEEN 100 AND 103 ORDER BY n", "1;2;3"),
+    ("SELECT count(*), sum(id), sum(length(v)) FROM late", "190/18145/19462"),
+    ("SELECT last_value >= 3 FROM s", "t"),
+];
+
+/// The same keys in a transaction that has parts, and one behind it.
+const CHANGES_OF_FORMAT_5: &[(&str, &str)] = &[
+    (
+        "BEGIN; UPDATE t SET n = n + 1000; DELETE FROM late; INSERT INTO late
+         SELECT i, repeat('y', 1000) || i FROM generate_series(1, 4000) i; DELETE FROM t WHERE id <= 3; COMMIT",
+        "",
+    ),
+    ("UPDATE late SET v = 'short' WHERE id = 4000", ""),
+    ("SELECT nextval('s') > 3", "t"),
+];
+
+const AFTER_FORMAT_5: &[(&str, &str)] = &[
+    ("SELECT count(*), sum(id), sum(n) FROM t", "48/1324/49524"),
+    ("SELECT count(*), sum(id), sum(length(v)) FROM late", "4000/8002000/4013894"),
+    ("SELECT id, v FROM late WHERE id IN (4000, 4001)", "4000/short"),
+    ("SELECT id FROM t WHERE n BETWEEN 1100 AND 1106 ORDER BY n", "4;5"),
+    ("SELECT nextval('s') > 4", "t"),
+];
+
 async fn answer(client: &Client, statement: &str) -> String {
     let messages = match client.simple_query(statement).await {
         Ok(messages) => messages,
@@ -292,7 +323,7 @@ fn what_all_databases_share_gets_rows_of_its_own() {
     server.kill();
     server.move_to(&data);
     server.restart();
-    assert_eq!(format(), "5\n", "what is written from here on is not for older versions");
+    assert_eq!(format(), "6\n", "what is written from here on is not for older versions");
     ask(&server, OF_CATALOG_2);
     ask(&server, DATABASES_OF_FORMAT_4);
     server.kill();
@@ -364,7 +395,7 @@ fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
         assert!(looked.contains("table public.t: 48 rows"), "{looked}");
     }
     server.restart();
-    assert_eq!(format(), "5\n", "older versions know no transactions");
+    assert_eq!(format(), "6\n", "older versions know no transactions");
     ask(&server, OF_FORMAT_4);
     ask(&server, CHANGES_OF_FORMAT_4);
     server.kill();
@@ -377,6 +408,51 @@ fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
     server.kill();
     server.restart();
     ask(&server, AFTER_FORMAT_4);
+    server.stop();
+    archipel(&["check", "--data-dir", text(&data)]);
+}
+
+/// Killed wherever a start may be: the family of parts is made behind the directory's mark.
+#[test]
+fn a_directory_of_before_parts_gets_their_family_and_goes_on_with_them() {
+    let folder = tempfile::tempdir().expect("a temporary directory can be made");
+    let data = folder.path().join("data");
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/format_5.tar");
+    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
+    let format = || std::fs::read_to_string(data.join("FORMAT")).expect("readable");
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(
+        looked.contains("table public.t: 51 rows") && looked.contains("table public.late: 190 rows"),
+        "{looked}"
+    );
+    assert_eq!(format(), "5\n", "a look changes nothing");
+    let mut server = Server::start(&[]);
+    server.kill();
+    server.move_to(&data);
+    for moment in 1..=20 {
+        let mut child = server.command(archipel_tests::port::free()).spawn().expect("the binary can be run");
+        std::thread::sleep(std::time::Duration::from_millis(moment * 12));
+        child.kill().expect("a child can be killed");
+        child.wait().expect("a killed child ends");
+        let looked = archipel(&["check", "--data-dir", text(&data)]);
+        assert!(looked.contains("table public.t: 51 rows"), "{looked}");
+    }
+    server.restart();
+    assert_eq!(format(), "6\n", "older versions know no parts");
+    ask(&server, OF_FORMAT_5);
+    ask(&server, CHANGES_OF_FORMAT_5);
+    server.kill();
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(looked.contains("parts of large transactions"), "{looked}");
+    assert!(archipel(&["reset-log", "--data-dir", text(&data)]).contains("the log is whole"));
+    server.restart();
+    ask(&server, AFTER_FORMAT_5);
+    ask(&server, &[("CHECKPOINT", "")]);
+    server.kill();
+    let looked = archipel(&["check", "--data-dir", text(&data)]);
+    assert!(!looked.contains("parts of large transactions"), "{looked}");
+    server.restart();
+    ask(&server, AFTER_FORMAT_5);
     server.stop();
     archipel(&["check", "--data-dir", text(&data)]);
 }
