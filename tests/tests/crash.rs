@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use archipel_tests::power::Lost;
 use archipel_tests::server::{Server, connect, spawn_workload, workload};
+use futures::SinkExt;
 use rand::RngExt;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
@@ -290,4 +291,79 @@ fn everything_acknowledged_survives_kill_9_on_a_store_that_discards_unsynced_byt
 #[test]
 fn everything_acknowledged_survives_a_loss_of_power() {
     acknowledged_survives(&[], Disk::LosingPower);
+}
+
+const COPIED: i64 = 200_000;
+
+/// Copies 200 MB into a table, as one transaction.
+async fn copy_large(client: &Client, table: &str) -> Result<u64, tokio_postgres::Error> {
+    let sink = client.copy_in::<_, bytes::Bytes>(&format!("COPY {table} FROM STDIN")).await?;
+    let mut sink = std::pin::pin!(sink);
+    let note = "x".repeat(1_000);
+    for first in (0..COPIED).step_by(1_000) {
+        let rows: String = (first..first + 1_000).map(|id| format!("{id}\t{note}\n")).collect();
+        sink.send(bytes::Bytes::from(rows)).await?;
+    }
+    sink.finish().await
+}
+
+/// It goes to the log in parts, while checkpoints run one after another; killed at any moment all of it is there or
+/// nothing, and all that was acknowledged is.
+#[test]
+fn a_copy_of_200_mb_is_whole_or_not_there_after_kill_9_beside_checkpoints() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let mut server = Server::start(&["archipel.checkpoint_bytes=4MB"]);
+    let counter = "CREATE TABLE counter (id int PRIMARY KEY, n int8, note text);
+                   INSERT INTO counter SELECT g, 0, repeat('n', 2000) FROM generate_series(1, 500) AS g";
+    runtime.block_on(async { server.connect().await.batch_execute(counter).await.expect("filled") });
+    let mut took: Option<Duration> = None;
+    let mut checkpoints = 0;
+    // How much of the first one's time the others get: the last tenth is its commit.
+    for (round, share) in [1.0, 0.5, 0.85, 0.93, 0.97, 1.0, 1.05].into_iter().enumerate() {
+        let table = format!("large_{round}");
+        let url = server.url();
+        let copied = runtime.block_on(async {
+            let client = connect(&url).await;
+            let make = format!("CREATE TABLE {table} (id int PRIMARY KEY, note text)");
+            client.batch_execute(&make).await.expect("made");
+            let beside = connect(&url).await;
+            let changes = tokio::spawn(async move {
+                let change = "UPDATE counter SET n = n + 1, note = repeat(chr(97 + (n % 26)::int), 2000)";
+                while beside.batch_execute(change).await.is_ok() {}
+            });
+            let begin = Instant::now();
+            let into = table.clone();
+            let copy = tokio::spawn(async move { copy_large(&client, &into).await });
+            let Some(took) = took else {
+                copy.await.expect("no test thread panicked").expect("nothing is in its way");
+                took = Some(begin.elapsed());
+                let done = "SELECT count(*) FROM archipel.checkpoints WHERE state = 'done'";
+                let counted = connect(&url).await.query_one(done, &[]).await.expect("answered");
+                checkpoints = counted.get::<_, i64>(0);
+                server.kill();
+                changes.await.expect("it ends with its connection");
+                return true;
+            };
+            tokio::time::sleep(took.mul_f64(share)).await;
+            server.kill();
+            changes.await.expect("it ends with its connection");
+            copy.await.expect("no test thread panicked").is_ok()
+        });
+        server.restart();
+        let rows = runtime.block_on(async {
+            let client = server.connect().await;
+            let all = format!("SELECT count(*), coalesce(sum(id), 0)::int8, coalesce(sum(length(note)), 0)::int8 FROM {table}");
+            let row = client.query_one(&all, &[]).await.expect("answered");
+            client.batch_execute(&format!("DROP TABLE {table}")).await.expect("dropped");
+            (row.get::<_, i64>(0), row.get::<_, i64>(1), row.get::<_, i64>(2))
+        });
+        let whole = (COPIED, COPIED * (COPIED - 1) / 2, COPIED * 1_000);
+        assert!(rows == whole || (!copied && rows == (0, 0, 0)), "round {round}: {copied}, then {rows:?}");
+    }
+    assert!(checkpoints > 0, "no checkpoint ended beside the first");
+    server.kill();
+    let data = server.data_directory();
+    let output =
+        Server::archipel(&["check", "--data-dir", data.to_str().expect("temporary paths are UTF-8")]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }

@@ -114,6 +114,60 @@ fn a_flipped_bit_in_the_checkpoint_is_refused() {
     assert!(told(&output).contains("checkpoint"), "{}", told(&output));
 }
 
+/// A transaction of 40 MB, whose parts are in files of their own by the time the server is killed.
+#[test]
+fn a_flipped_bit_in_a_part_is_refused_by_name_and_a_reset_ends_the_log_before_it() {
+    let mut server = filled();
+    server.restart();
+    let redo = server.data_directory().join("redo");
+    let part = |bytes: &[u8]| {
+        let words = b"part part part part ";
+        bytes.windows(words.len()).position(|window| window == words)
+    };
+    let tables = || -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(&redo).expect("the log is there");
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let tables = paths.filter(|path| path.extension().is_some_and(|ending| ending == "sst"));
+        tables.filter(|path| std::fs::read(path).is_ok_and(|bytes| part(&bytes).is_some())).collect()
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let client = server.connect().await;
+        let long =
+            "INSERT INTO t SELECT g, 0, repeat('part ', 200) FROM generate_series(100001, 140000) AS g";
+        client.batch_execute(long).await.expect("it is written");
+        client.batch_execute("INSERT INTO t VALUES (200000, 0, 'behind it')").await.expect("written");
+        let begin = std::time::Instant::now();
+        while tables().is_empty() {
+            assert!(begin.elapsed().as_secs() < 300, "its parts are not moved to files of their own");
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    });
+    server.kill();
+    let output = check(&server.data_directory());
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(told(&output).contains("parts of large transactions"), "{}", told(&output));
+    let table = tables().pop().expect("looked at above");
+    flip(&table, |bytes| part(bytes).expect("looked at above"));
+    for output in [serve(&server), check(&server.data_directory())] {
+        let told = told(&output);
+        assert_eq!(output.status.code(), Some(DAMAGED), "{told}");
+        assert!(told.contains(" of a transaction cannot be read: "), "{told}");
+        assert!(told.contains("archipel reset-log"), "{told}");
+    }
+    let data = server.data_directory();
+    let reset = ["reset-log", "--data-dir", data.to_str().expect("temporary paths are UTF-8")];
+    let output = Server::archipel(&reset);
+    assert!(output.status.success() && told(&output).contains("are lost"), "{}", told(&output));
+    server.restart();
+    let counted = runtime.block_on(async {
+        let client = server.connect().await;
+        client.batch_execute("INSERT INTO t VALUES (300000, 0, 'goes on')").await.expect("written");
+        client.query_one("SELECT count(*), max(id) FROM t", &[]).await.expect("answered")
+    });
+    assert_eq!((counted.get::<_, i64>(0), counted.get::<_, i32>(1)), (8_001, 300_000));
+}
+
 #[test]
 fn a_missing_file_is_refused_and_never_replaced_by_an_empty_database() {
     for name in ["checkpoint/CURRENT", "redo/CURRENT"] {

@@ -203,6 +203,53 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
     assert_eq!(later.get::<_, i64>(0), 51, "acknowledged after space returned");
 }
 
+/// Commits that go to the log in parts: what does not fit is refused before anything of it is written, and what is
+/// refused on its way leaves nothing.
+#[tokio::test]
+async fn a_full_disk_refuses_large_commits_and_their_parts_take_no_room() {
+    let disk = SmallDisk::new(360);
+    let mut server = Served::start(&disk).await;
+    let client = connect(&server.url()).await;
+    client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, note text)").await.expect("created");
+    let insert = "INSERT INTO t SELECT g, repeat('x', 100000) FROM generate_series($1::int, $2::int) AS g";
+    // It would fit, and be more than half of what is free.
+    let refused = client.execute(insert, &[&1, &2_100]).await.expect_err("it is too large");
+    assert_eq!(refused.code(), Some(&SqlState::OUT_OF_MEMORY), "{refused}");
+    let ballast = disk.inside("ballast");
+    std::fs::write(&ballast, vec![0; 150 << 20]).expect("there is room for it");
+    // The log's thread looks five times a second.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let refused = client.execute(insert, &[&1, &1_500]).await.expect_err("it does not fit");
+    assert_eq!(refused.code(), Some(&SqlState::DISK_FULL), "{refused}");
+    assert_eq!(count(&client).await, 0);
+    // Five parts each.
+    let begin = Instant::now();
+    let mut next = 1;
+    let code = loop {
+        match client.execute(insert, &[&next, &(next + 49)]).await {
+            Ok(_) => next += 50,
+            Err(error) => break error.code().cloned().expect("the connection stays"),
+        }
+        assert!(begin.elapsed() < PATIENCE, "the disk never fills up");
+    };
+    assert_eq!(code, SqlState::DISK_FULL);
+    assert!(next > 200, "{next} rows fitted");
+    assert_eq!(count(&client).await, i64::from(next - 1), "what was refused left nothing");
+    std::fs::remove_file(&ballast).expect("it can be removed");
+    let begin = Instant::now();
+    while client.execute(insert, &[&next, &(next + 49)]).await.is_err() {
+        assert!(begin.elapsed() < PATIENCE, "writes do not go on with {next} rows there");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    next += 50;
+    drop(client);
+    server.kill();
+
+    let server = Served::start(&disk).await;
+    let client = connect(&server.url()).await;
+    assert_eq!(count(&client).await, i64::from(next - 1), "all that was acknowledged");
+}
+
 /// A server whose files may not be longer than so many units of the shell, of 512 bytes at least.
 fn serve_with_short_files(place: &Path, port: u16, units: u32) -> Child {
     let log = std::fs::File::create(place.join("log")).expect("the log file can be made");
