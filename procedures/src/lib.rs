@@ -7,7 +7,7 @@
 //! - [`run`]      the operations at run time
 //! - [`trigger`]  functions of triggers, and their conditions
 //! - [`rights`]   who may run a part of one
-//! - [`registry`] compiled routines
+//! - [`registry`] compiled routines; [`table_versions`] the tables that they were made of
 //! - [`call`]     one call as a program of the engine
 //! - [`describe`] class, routing expression, EXPLAIN CALL
 //! - [`flow`]     flow graphs: actions, dependencies, synchronization points
@@ -37,6 +37,7 @@ mod query_routine;
 pub mod registry;
 pub mod rights;
 pub mod run;
+mod table_versions;
 mod trigger;
 
 pub use call::{CallProgram, Rows};

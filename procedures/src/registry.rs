@@ -1,5 +1,6 @@
 //! The compiled routines of a server: found by the routine and the search path, compiled on first use,
-//! and again when the catalog has come to answer otherwise what was asked of it ([`Validity`]).
+//! and again when the catalog has come to answer otherwise what was asked of it ([`Validity`]), or the
+//! engine has made other tables of it ([`TableVersions`]).
 //!
 //! Routines call each other through a [`Linker`]. One that calls itself, directly or through
 //! others, meets itself while it is being compiled: it gets a handle that looks the routine up
@@ -35,6 +36,7 @@ use crate::query_routine::{query_as_routine, unnamed};
 use crate::run::context_line;
 use crate::run::late::{FindProgram, LateProgram, gone};
 use crate::run::operation::{ContextLanguage, Program};
+use crate::table_versions::{TableRecorder, TableVersions};
 use crate::trigger::{self, TriggerProgram, TriggerUse};
 
 /// So many forms of one routine are kept, for search paths and types of arguments; beyond that the
@@ -50,6 +52,7 @@ struct Entry {
     /// What was known of rows.
     generation: u64,
     validity: Validity,
+    tables: TableVersions,
     search_path: Arc<[String]>,
     path_of_calls: Option<Arc<[String]>>,
     in_pieces: bool,
@@ -66,6 +69,7 @@ impl Entry {
             && self.is_form_of(routine, environment)
             && self.generation == environment.shapes.generation()
             && self.validity.holds(&environment.catalog)
+            && self.tables.hold(environment.tables.as_ref())
     }
 
     /// Whether it was compiled for the same use.
@@ -117,6 +121,7 @@ struct TriggerEntry {
     /// What was known of rows.
     generation: u64,
     validity: Validity,
+    tables: TableVersions,
     search_path: Arc<[String]>,
     conflict: Conflict,
     strings: StringSyntax,
@@ -135,10 +140,11 @@ impl TriggerEntry {
     }
 }
 
-/// What is being compiled, with what it asks of the catalog written down.
-fn noting(environment: &Environment) -> (Environment, Arc<LookupRecorder>) {
+/// What is being compiled, with what it asks of the catalog and of the engine written down.
+fn noting(environment: &Environment) -> (Environment, Arc<LookupRecorder>, Arc<TableRecorder>) {
     let (catalog, recorder) = environment.catalog.noting();
-    (Environment { catalog, ..environment.clone() }, recorder)
+    let tables = TableRecorder::new(environment.tables.clone());
+    (Environment { catalog, tables: tables.clone(), ..environment.clone() }, recorder, tables)
 }
 
 /// All compiled routines.
@@ -189,7 +195,7 @@ impl Registry {
             return Ok(entry.program.clone());
         }
         require_room()?;
-        let (own, recorder) = noting(environment);
+        let (own, recorder, tables) = noting(environment);
         // Whatever else it asks, it is good for this definition alone.
         let _ = own.catalog.routine_by_oid(routine.oid);
         let compiled = self.compile(routine, &own, compiling);
@@ -204,6 +210,7 @@ impl Registry {
             types: types_of(routine).collect(),
             generation,
             validity: Validity::of(lookups, &environment.catalog),
+            tables: tables.finish(),
             search_path: environment.search_path.clone(),
             path_of_calls: environment.path_of_calls.clone(),
             in_pieces: environment.in_pieces,
@@ -315,6 +322,7 @@ impl Registry {
             entry.is_form_of(environment)
                 && entry.generation == generation
                 && entry.validity.holds(&environment.catalog)
+                && entry.tables.hold(environment.tables.as_ref())
         };
         if let Some(entries) = self.triggers.read().get(&key)
             && let Some(entry) = entries.iter().find(is_current)
@@ -325,7 +333,7 @@ impl Registry {
         require_room()?;
         let mut compiling = compiling.to_vec();
         compiling.push(UnderWay::Trigger(key));
-        let (own, recorder) = noting(environment);
+        let (own, recorder, tables) = noting(environment);
         own.catalog.note_table(used.table);
         let linker = self.linker_within(&own, compiling);
         let compiled = trigger::compile(used, part, &own, &linker);
@@ -338,6 +346,7 @@ impl Registry {
             reader: lookups.have_row_security().then(|| environment.reader()),
             generation,
             validity: Validity::of(lookups, &environment.catalog),
+            tables: tables.finish(),
             search_path: environment.search_path.clone(),
             conflict: environment.conflict,
             strings: environment.strings,
