@@ -264,8 +264,7 @@ fn types(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
         sheet.add(&row);
     }
     // What reads and writes any row reads and writes these.
-    let tables = sheet.tables(source).filter(|table| table.kind != TableKind::System);
-    for table in tables.chain(sheet.composites(source)) {
+    for table in sheet.tables(source).chain(sheet.composites(source)) {
         let namespace = schema_oid(source, &table.schema);
         // A type that was made by CREATE TYPE has an owner of its own, a row type its table's.
         let owned = if table.kind == TableKind::Composite { table.row_type() } else { table.oid };

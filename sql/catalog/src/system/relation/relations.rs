@@ -97,12 +97,11 @@ fn classes(source: &dyn SystemSource, sheet: &mut Sheet<'_>) {
         let namespace = schema_oid(source, &table.schema);
         let has_index = indexes(table).next().is_some();
         let has_heirs = source.catalog().has_heirs(table.oid);
-        let row_type = if table.kind == TableKind::System { Oid(0) } else { table.row_type() };
         sheet.add(&[
             ("oid", Datum::Oid(table.oid)),
             ("relname", text(&table.name)),
             ("relnamespace", namespace.clone()),
-            ("reltype", Datum::Oid(row_type)),
+            ("reltype", Datum::Oid(table.row_type())),
             ("relowner", owner(source, owned)),
             ("relacl", if composite { Datum::Null } else { acl_of(source, table.oid) }),
             ("relam", Datum::Oid(if kind == b'r' { HEAP } else { Oid(0) })),
