@@ -63,7 +63,7 @@ pub fn value_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut S
             }
         }
         Datum::Date(_) | Datum::Timestamp(_) | Datum::TimestampTz(_) => string(&iso(value, ctx)?, out),
-        Datum::Array(array) if !matches!(ty.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) => {
+        Datum::Array(array) => {
             let element = Type { oid: element_of(ty.oid).unwrap_or(array.element), typmod: ty.typmod };
             array_out(array, 0, &mut 0, element, ctx, out)?;
         }

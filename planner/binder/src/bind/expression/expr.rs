@@ -300,7 +300,12 @@ impl Binder<'_, '_> {
             .placeless());
         }
         let slices = subscripts.iter().any(|subscript| matches!(subscript, Subscript::Slice { .. }));
-        let ty = if slices { array.ty } else { Type { oid: element, typmod: array.ty.typmod } };
+        let ty = match slices {
+            // Slices of int2vector and oidvector are arrays proper (transformContainerType).
+            true if is_vector(array.ty.oid) => array_of(element).map_or(array.ty, Type::of),
+            true => array.ty,
+            false => Type { oid: element, typmod: array.ty.typmod },
+        };
         let of_element = self.element_of_domain(array.domain);
         let domain = if slices { self.array_of_domain(of_element) } else { of_element };
         let kind = ExprKind::Subscript { array: Box::new(array), subscripts };

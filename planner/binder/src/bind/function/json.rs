@@ -62,8 +62,7 @@ impl Binder<'_, '_> {
             Aggregate::JsonArray => {
                 let arg = args.pop().ok_or_else(|| SqlError::internal("json_agg without an argument"))?;
                 let ty = arg.ty.oid;
-                let lines = ty.has_fields()
-                    || (element_of(ty).is_some() && !matches!(ty, Oid::INT2VECTOR | Oid::OIDVECTOR));
+                let lines = ty.has_fields() || element_of(ty).is_some();
                 let flag = BoundExpr::constant(Datum::Bool(lines), Type::BOOL);
                 Ok(vec![self.gathered_json(arg)?, flag])
             }
