@@ -1,6 +1,7 @@
 //! Queries, from WITH to LIMIT.
 //!
 //! - [`set_operation`] whole queries: set operations, VALUES, ORDER BY and LIMIT
+//! - [`column_types`] columns of a finished query that are to be of other types
 //! - [`select`] one SELECT: its clauses, and the operators that answer it
 //! - [`target_list`] what a SELECT says
 //! - [`grouping`] GROUP BY and the rule that everything else must be grouped
@@ -11,6 +12,7 @@
 //! - [`search_cycle`] SEARCH and CYCLE
 //! - [`show`] SHOW as a query
 
+mod column_types;
 pub(crate) mod cte;
 pub mod grouping;
 pub(crate) mod postpone;

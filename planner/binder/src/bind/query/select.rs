@@ -145,7 +145,10 @@ impl Binder<'_, '_> {
             None | Some(Distinct::All) => {}
             Some(Distinct::Distinct) => {
                 distinct = true;
-                for target in &targets {
+                for target in &mut targets {
+                    // Rows are told apart by values of a type (addTargetToSortList).
+                    let unknown = std::mem::replace(&mut target.expr, Self::null(Type::TEXT));
+                    target.expr = self.resolve_unknown(unknown)?;
                     self.require_equality(target.expr.ty)?;
                 }
                 if targets.iter().any(|target| target.junk) {

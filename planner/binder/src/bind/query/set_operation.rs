@@ -346,62 +346,6 @@ impl Binder<'_, '_> {
         Ok(BoundQuery { rel, columns })
     }
 
-    /// Converts the columns of a finished relation. Unknown literals are found where they stand,
-    /// so that they are read as the new type.
-    pub(crate) fn coerce_columns(&mut self, rel: Rel, types: &[Type], what: &str) -> Result<Rel> {
-        let current = rel.types();
-        if current.iter().zip(types).all(|(from, to)| from.oid == to.oid) {
-            return Ok(rel);
-        }
-        match rel {
-            Rel::Project { input, exprs } => {
-                let exprs = exprs
-                    .into_iter()
-                    .zip(types)
-                    .map(|(expr, ty)| self.coerce_common(expr, *ty, what))
-                    .collect::<Result<Vec<_>>>()?;
-                Ok(Rel::Project { input, exprs })
-            }
-            // Below these the rows are the same; only unknown columns must change further down.
-            Rel::Sort { input, keys } if unknowns_only(&current, types) => {
-                let input = Box::new(self.coerce_columns(*input, types, what)?);
-                Ok(Rel::Sort { input, keys })
-            }
-            Rel::Limit { input, limit, offset, with_ties } if unknowns_only(&current, types) => {
-                let input = Box::new(self.coerce_columns(*input, types, what)?);
-                Ok(Rel::Limit { input, limit, offset, with_ties })
-            }
-            Rel::Lock { input } if unknowns_only(&current, types) => {
-                Ok(Rel::Lock { input: Box::new(self.coerce_columns(*input, types, what)?) })
-            }
-            Rel::With { ctes, body } => {
-                let body = Box::new(self.coerce_columns(*body, types, what)?);
-                Ok(Rel::With { ctes, body })
-            }
-            Rel::Values { rows, .. } => {
-                let rows = rows
-                    .into_iter()
-                    .map(|row| {
-                        row.into_iter()
-                            .zip(types)
-                            .map(|(expr, ty)| self.coerce_common(expr, *ty, what))
-                            .collect()
-                    })
-                    .collect::<Result<Vec<Vec<_>>>>()?;
-                Ok(Rel::Values { rows, types: types.to_vec() })
-            }
-            other => {
-                let exprs = current
-                    .iter()
-                    .enumerate()
-                    .zip(types)
-                    .map(|((i, from), to)| self.coerce_common(BoundExpr::column(i, *from), *to, what))
-                    .collect::<Result<Vec<_>>>()?;
-                Ok(Rel::Project { input: Box::new(other), exprs })
-            }
-        }
-    }
-
     fn values(&mut self, values: &ast::Values) -> Result<BoundQuery> {
         let ast::Values { explicit_row, value_keyword, rows: _ } = values;
         if *explicit_row || *value_keyword {
@@ -668,10 +612,6 @@ pub(crate) fn set_quantifier(quantifier: SetQuantifier) -> Result<bool> {
             Err(SqlError::unsupported("a set operation BY NAME"))
         }
     }
-}
-
-fn unknowns_only(current: &[Type], types: &[Type]) -> bool {
-    current.iter().zip(types).all(|(from, to)| from.oid == to.oid || from.oid == Oid::UNKNOWN)
 }
 
 fn with_ctes(ctes: Vec<Cte>, bound: BoundQuery) -> BoundQuery {
