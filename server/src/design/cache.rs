@@ -3,14 +3,17 @@
 //!
 //! What a routine shows is made of its compiled form. So it holds until the catalog answers otherwise
 //! what compiling the routine, and reading it, has asked ([`Validity`]); that it does not compile is an
-//! answer, too.
+//! answer, too. Which of them a definition may have changed is found by what they have asked
+//! ([`Dependents`]): a deployment costs what it deploys, not that times what is there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use archipel_procedures::evidence::Evidence;
 use archipel_procedures::{Environment, Registry};
-use archipel_sql::catalog::{Catalog, Persistence, RoutineKind, Table, TableKind, TableRef, Validity};
+use archipel_sql::catalog::{
+    Catalog, Dependents, Persistence, RoutineKind, Table, TableKind, TableRef, Validity,
+};
 use archipel_sql::types::Oid;
 
 /// See the module's head.
@@ -21,6 +24,7 @@ pub struct Known {
     /// The catalog that was read last.
     seen: Option<Catalog>,
     routines: BTreeMap<Oid, Entry>,
+    dependents: Dependents<Oid>,
 }
 
 struct Entry {
@@ -68,7 +72,13 @@ impl Known {
             // What shows nothing moves nothing.
             self.open |=
                 before.is_some_and(|entry| entry.shows()) || after.as_ref().is_some_and(Entry::shows);
-            self.routines.extend(after.map(|entry| (oid, entry)));
+            match after {
+                Some(entry) => {
+                    self.dependents.insert(oid, entry.validity.lookups());
+                    self.routines.insert(oid, entry);
+                }
+                None => self.dependents.remove(&oid),
+            }
         }
         self.seen = Some(catalog.clone());
     }
@@ -81,8 +91,9 @@ impl Known {
         if catalog.changed_tables(before).iter().any(moved) {
             self.open |= self.routines.values().any(Entry::shows);
         }
-        let kept = self.routines.iter().map(|(oid, entry)| (*oid, &entry.validity));
-        let mut stale: BTreeSet<Oid> = Validity::outdated(kept, catalog).into_iter().collect();
+        let touched = self.dependents.touched(before, catalog);
+        let touched = touched.into_iter().filter_map(|oid| Some((oid, &self.routines.get(&oid)?.validity)));
+        let mut stale: BTreeSet<Oid> = Validity::outdated(touched, catalog).into_iter().collect();
         for (old, new) in catalog.changed_routines(before) {
             stale.extend(old.iter().chain(&new).map(|routine| routine.oid));
         }

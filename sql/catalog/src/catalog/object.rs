@@ -94,7 +94,7 @@ impl ObjectKind {
     /// How many kinds there are.
     pub const COUNT: usize = 16;
 
-    const ALL: [ObjectKind; ObjectKind::COUNT] = [
+    pub(super) const ALL: [ObjectKind; ObjectKind::COUNT] = [
         ObjectKind::Numbers,
         ObjectKind::Schema,
         ObjectKind::Table,

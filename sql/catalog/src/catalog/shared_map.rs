@@ -1,8 +1,8 @@
 //! An ordered map whose copies share what they have in common: to change one is to copy the few
 //! entries around the change, and the list of where the others are.
 //!
-//! A version of the catalog is made from the one before it for every definition; it costs about
-//! the same however many objects there are.
+//! A version of the catalog is made from the one before it for every definition, a statement has the cursors
+//! of its session as they were when it began; it costs about the same however many there are.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ type Chunk<K, V> = Arc<Vec<(K, V)>>;
 
 /// See the module's head.
 #[derive(Clone, Debug)]
-pub(super) struct SharedMap<K, V> {
+pub struct SharedMap<K, V> {
     /// In the order of their keys; none is empty.
     chunks: Arc<Vec<Chunk<K, V>>>,
 }
@@ -60,7 +60,17 @@ impl<K, V> SharedMap<K, V> {
         entries.take_while(move |(key, _)| order(key) == Ordering::Equal).map(|(key, value)| (key, value))
     }
 
-    /// In the order of their keys.
+    /// Whether it has no entry.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// The entries, in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|(key, value)| (key, value))
+    }
+
+    /// The values, in the order of their keys.
     pub fn values(&self) -> impl Iterator<Item = &V> {
         self.chunks.iter().flat_map(|chunk| chunk.iter()).map(|(_, value)| value)
     }
@@ -71,8 +81,33 @@ impl<K, V> SharedMap<K, V> {
     where
         K: Ord,
     {
+        self.pairs(before).into_values().collect()
+    }
+
+    /// The keys of which another map had something else, or nothing, or which it alone had; `same` tells
+    /// whether two values are alike.
+    pub fn changed_keys<'m>(
+        &'m self,
+        before: &'m Self,
+        same: impl Fn(&V, &V) -> bool,
+    ) -> impl Iterator<Item = &'m K>
+    where
+        K: Ord,
+    {
+        let pairs = self.pairs(before).into_iter();
+        let changed = pairs.filter(move |(_, pair)| match pair {
+            (Some(before), Some(after)) => !same(before, after),
+            _ => true,
+        });
+        changed.map(|(key, _)| key)
+    }
+
+    fn pairs<'m>(&'m self, before: &'m Self) -> BTreeMap<&'m K, (Option<&'m V>, Option<&'m V>)>
+    where
+        K: Ord,
+    {
         if Arc::ptr_eq(&self.chunks, &before.chunks) {
-            return Vec::new();
+            return BTreeMap::new();
         }
         let own: FxHashSet<*const Vec<(K, V)>> = self.chunks.iter().map(Arc::as_ptr).collect();
         let shared: FxHashSet<*const Vec<(K, V)>> =
@@ -88,13 +123,21 @@ impl<K, V> SharedMap<K, V> {
         for (key, value) in apart(self) {
             pairs.entry(key).or_default().1 = Some(value);
         }
-        pairs.into_values().collect()
+        pairs
     }
 }
 
 impl<K: Ord + Clone, V: Clone> SharedMap<K, V> {
+    /// The value of a key.
     pub fn get(&self, key: &K) -> Option<&V> {
         self.get_by(|known| known.cmp(key))
+    }
+
+    /// As [`SharedMap::get_by`], to change the value in this map alone.
+    pub fn get_mut_by(&mut self, order: impl Fn(&K) -> Ordering) -> Option<&mut V> {
+        let (chunk, place) = self.place(order);
+        let at = place.ok()?;
+        Some(&mut Arc::make_mut(&mut Arc::make_mut(&mut self.chunks)[chunk])[at].1)
     }
 
     /// Puts a value in the place of the one of that key, or where it belongs.
@@ -196,6 +239,12 @@ mod tests {
         let changes: Vec<_> = map.changes(&before).into_iter().filter(different).collect();
         assert_eq!(changes, [(Some(&250), Some(&0)), (Some(&251), None), (None, Some(&500))]);
         assert!(map.changes(&map.clone()).is_empty());
+        *map.get_mut_by(|key| key.cmp(&250)).expect("it is there") = 250;
+        assert_eq!(map.get(&250), Some(&250));
+        assert!(map.get_mut_by(|key| key.cmp(&251)).is_none());
+        *map.get_mut_by(|key| key.cmp(&250)).expect("it is there") = 0;
+        let keys: Vec<_> = map.changed_keys(&before, |before, after| before == after).copied().collect();
+        assert_eq!(keys, [250, 251, 500]);
     }
 
     #[test]

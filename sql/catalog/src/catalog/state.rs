@@ -85,6 +85,11 @@ impl Name {
         Name { name: name.into(), schema: schema.into() }
     }
 
+    /// What it is called.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// How what it is called compares with another name, in whichever schema: the order of [`Name`]s but for
     /// those.
     pub(super) fn name_order(&self, name: &str) -> Ordering {
