@@ -237,7 +237,7 @@ impl Engine {
 
     /// All sequences, in id order.
     pub fn sequences(&self) -> Vec<SequenceId> {
-        let mut all: Vec<SequenceId> = self.shared.load_schema().sequences.keys().copied().collect();
+        let mut all: Vec<SequenceId> = self.shared.load_schema().sequences.iter().map(|(id, _)| id).collect();
         all.sort_unstable();
         all
     }

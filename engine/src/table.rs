@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::ColumnKind;
 use crate::id::{GroupId, SequenceId, TreeId};
 use crate::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
 use crate::storage::key::{decode_cell, encode_cell};
-use crate::storage::{KeyBuf, RowLayout};
+use crate::storage::{KeyBuf, RowLayout, SharedMap};
 use crate::txn::Sequence;
 
 /// The system catalog: a reference table `(database Int4, kind Bytes, oid Int4 | payload Bytes)`, made
@@ -159,17 +158,18 @@ impl GroupMeta {
     }
 }
 
-/// All definitions, immutable once published; DDL publishes a new one.
+/// All definitions, immutable once published; DDL publishes a new one, which shares what it leaves as it
+/// was: a definition costs the same however many tables there are.
 #[derive(Clone, Default)]
 pub(crate) struct Schema {
-    pub tables: FxHashMap<TreeId, Arc<TableMeta>>,
-    pub groups: FxHashMap<GroupId, GroupMeta>,
-    pub sequences: FxHashMap<SequenceId, Arc<Sequence>>,
+    pub tables: SharedMap<TreeId, Arc<TableMeta>>,
+    pub groups: SharedMap<GroupId, GroupMeta>,
+    pub sequences: SharedMap<SequenceId, Arc<Sequence>>,
     /// The tables that indexes are of.
-    owners: FxHashMap<TreeId, TreeId>,
+    owners: SharedMap<TreeId, TreeId>,
     /// Indexes that were declared and given up since the start. Open transactions may have written to
     /// them, and will not find them at their end.
-    pub given_up: FxHashSet<TreeId>,
+    pub given_up: SharedMap<TreeId, ()>,
 }
 
 impl Schema {
@@ -197,7 +197,7 @@ impl Schema {
     pub fn give_up_index(&mut self, table: &TableMeta, index: TreeId) -> Arc<TableMeta> {
         let mut declared = self.declared_of(table.def.id);
         declared.retain(|known| known.id != index);
-        self.given_up.insert(index);
+        self.given_up.insert(index, ());
         self.put_with(table.def.clone(), table.version, declared)
     }
 
@@ -213,7 +213,7 @@ impl Schema {
         };
         let root = match kept(def.id, group) {
             Some(root) => root,
-            None => self.groups.entry(group).or_default().take_root(def.id),
+            None => self.groups.get_or_default(group).take_root(def.id),
         };
         let describe = |columns: &[KeyColumn]| {
             columns.first().map(|first| (*first, def.columns[usize::from(first.column)]))
@@ -232,7 +232,7 @@ impl Schema {
             };
             let root = match kept(index.id, group) {
                 Some(root) => root,
-                None => self.groups.entry(group).or_default().take_root(index.id),
+                None => self.groups.get_or_default(group).take_root(index.id),
             };
             if let Some(meta) = self.groups.get_mut(&group)
                 && group != REFERENCE_GROUP
@@ -259,7 +259,9 @@ impl Schema {
         }
         let meta =
             Arc::new(TableMeta { layout: RowLayout::new(&def.columns), version, indexes, root, group, def });
-        self.owners.extend(meta.indexes.iter().map(|index| (index.def.id, meta.def.id)));
+        for index in &meta.indexes {
+            self.owners.insert(index.def.id, meta.def.id);
+        }
         self.tables.insert(meta.def.id, meta.clone());
         meta
     }

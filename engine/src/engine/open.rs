@@ -392,8 +392,8 @@ fn rebuild(
     // That of an index that was only declared has no tree any more.
     groups.retain(|group, _| schema.groups.contains_key(group));
     groups.entry(REFERENCE_GROUP).or_default();
-    for group in schema.groups.keys() {
-        groups.entry(*group).or_default();
+    for (group, _) in schema.groups.iter() {
+        groups.entry(group).or_default();
     }
 
     let executors = (0..config.executors.len()).map(|id| ExecutorId(id as u16)).collect();

@@ -11,7 +11,7 @@
 
 use std::sync::Arc;
 
-use crate::id::{GroupId, TreeId};
+use crate::id::{GroupId, SequenceId, TreeId};
 
 const BITS: u32 = 4;
 const BRANCHES: usize = 1 << BITS;
@@ -28,6 +28,12 @@ impl Number for TreeId {
 }
 
 impl Number for GroupId {
+    fn number(self) -> u32 {
+        self.0
+    }
+}
+
+impl Number for SequenceId {
     fn number(self) -> u32 {
         self.0
     }
@@ -93,11 +99,32 @@ impl<K: Number, V: Clone> SharedMap<K, V> {
         self.root.insert(key, value, 0);
     }
 
-    /// Takes a key away, if it is there.
-    pub fn remove(&mut self, key: &K) {
-        if self.get(key).is_some() {
-            self.root.remove(*key, 0);
+    /// Takes a key away, if it is there, and answers its value.
+    pub fn remove(&mut self, key: &K) -> Option<V> {
+        let value = self.get(key)?.clone();
+        self.root.remove(*key, 0);
+        Some(value)
+    }
+
+    /// Whether there is a value under a key.
+    pub fn contains_key(&self, key: &K) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The value under a key, which is put there if it is not, to be changed in this version alone.
+    pub fn get_or_default(&mut self, key: K) -> &mut V
+    where
+        V: Default,
+    {
+        if !self.contains_key(&key) {
+            self.insert(key, V::default());
         }
+        self.get_mut(&key).expect("it is there by now")
+    }
+
+    /// The values, in no order.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.iter().map(|(_, value)| value)
     }
 
     /// All of it, in no order.
@@ -186,10 +213,13 @@ mod tests {
                 map.insert(key, step);
                 model.insert(key, step);
             } else {
-                map.remove(&key);
-                model.remove(&key);
+                assert_eq!(map.remove(&key), model.remove(&key));
             }
             assert_eq!(map.get(&key), model.get(&key));
+            if random.below(20) == 0 {
+                *map.get_or_default(key) += 1;
+                *model.entry(key).or_default() += 1;
+            }
             if let Some(value) = map.get_mut(&TreeId(step as u32 % 300)) {
                 *value += 1;
                 *model.entry(TreeId(step as u32 % 300)).or_default() += 1;

@@ -620,7 +620,7 @@ impl Txn<'_> {
 
     /// Whether it is an index that was given up before it was complete: what was written there is nobody's.
     fn is_given_up(&self, id: TreeId) -> bool {
-        self.worker.schema.given_up.contains(&id)
+        self.worker.schema.given_up.contains_key(&id)
     }
 
     pub(super) fn is_table(&self, id: TreeId) -> bool {

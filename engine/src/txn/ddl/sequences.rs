@@ -87,7 +87,8 @@ impl Txn<'_> {
     ) -> Result<Inserted, Stop> {
         let work = self.work()?;
         let def = sequence.def;
-        work.sequences.ended.extend(work.schema.sequences.insert(def.id, sequence.clone()));
+        work.sequences.ended.extend(work.schema.sequences.get(&def.id).cloned());
+        work.schema.sequences.insert(def.id, sequence.clone());
         work.note(sequence_definition_key(def.id), Some(&def));
         work.sequences.made.push(MadeSequence { sequence, from });
         Ok(Inserted::Ok)
