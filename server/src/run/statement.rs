@@ -11,7 +11,7 @@ use archipel_engine::txn::Txn;
 use archipel_engine::{ClaimSet, Program, RoutingTable, Stop};
 use archipel_planner::bind::visit::calls_volatile;
 use archipel_planner::bound::BoundStatement;
-use archipel_planner::native::cursor::Cursors;
+use archipel_planner::native::cursors::Cursors;
 use archipel_planner::native::notify::Notifications;
 use archipel_planner::native::{
     CompiledRoutine, ConstraintModes, DeferredCheck, Drawn, ExecContext, ExecError, ExecResult, Notice,

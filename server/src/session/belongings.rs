@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archipel_planner::native::cursor::Cursors;
+use archipel_planner::native::cursors::Cursors;
 use rustc_hash::FxHashMap;
 
 use super::host;

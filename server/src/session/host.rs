@@ -22,7 +22,7 @@ use rustc_hash::FxHashSet;
 
 use self::asked::Asked;
 pub use self::asked::PendingSetting;
-pub use super::memory::{CursorShown, Memory, PreparedByName};
+pub use super::memory::{CursorsShown, Memory, PreparedByName};
 use super::role_setting;
 use crate::catalog::CatalogState;
 use crate::database::Database;

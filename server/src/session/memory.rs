@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use archipel_planner::native::cursors::CursorAttributes;
+use archipel_sql::catalog::shared_map::SharedMap;
 use archipel_sql::function::CachedNumbers;
 use archipel_sql::types::Type;
 use parking_lot::Mutex;
@@ -32,18 +34,16 @@ pub struct Memory {
     /// What `random()` draws.
     pub random: Numbers,
     /// The cursors that were open when the statement under way began, for `pg_cursors`.
-    pub cursors: Mutex<Vec<CursorShown>>,
+    pub cursors: Mutex<CursorsShown>,
 }
 
-/// What `pg_cursors` shows of a cursor.
-pub struct CursorShown {
-    pub name: String,
-    pub text: Arc<str>,
-    pub hold: bool,
-    pub binary: bool,
-    pub scroll: bool,
-    /// Microseconds since 2000-01-01 UTC.
-    pub at: i64,
+/// What `pg_cursors` shows.
+#[derive(Default)]
+pub struct CursorsShown {
+    /// Cursors by name.
+    pub open: SharedMap<Arc<str>, Arc<CursorAttributes>>,
+    /// Portals that are bound, and have no rows yet.
+    pub bound: Vec<(String, CursorAttributes)>,
 }
 
 /// What `pg_prepared_statements` shows of a statement.

@@ -41,7 +41,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use archipel_engine::id::Epoch;
-use archipel_planner::native::cursor::Cursors;
+use archipel_planner::native::cursors::Cursors;
 use archipel_sql::encoding::Encoding;
 use archipel_sql::error::SqlError;
 use archipel_sql::stack;

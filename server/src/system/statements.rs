@@ -84,12 +84,13 @@ pub(super) const CURSORS: &[(&str, Type)] = &[
 ];
 
 pub(super) fn cursors(host: &Host) -> Vec<Vec<Datum>> {
-    let cursors = host.memory.cursors.lock();
-    cursors
-        .iter()
-        .map(|cursor| {
+    let shown = host.memory.cursors.lock();
+    let open = shown.open.iter().map(|(name, cursor)| (&**name, &**cursor));
+    let bound = shown.bound.iter().map(|(name, portal)| (name.as_str(), portal));
+    open.chain(bound)
+        .map(|(name, cursor)| {
             vec![
-                text(&cursor.name),
+                text(name),
                 text(&cursor.text),
                 Datum::Bool(cursor.hold),
                 Datum::Bool(cursor.binary),

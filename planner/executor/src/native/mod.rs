@@ -59,6 +59,6 @@ pub use run::state::context::{
 };
 pub use run::state::error::{ExecError, ExecResult, stop_error};
 pub use run::state::usage::{Usage, Used};
-pub use run::state::{context, cursor, effects};
+pub use run::state::{context, cursor, cursors, effects};
 pub use run::statement::CompiledStatement;
 pub use run::{program, statement};

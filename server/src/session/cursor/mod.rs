@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use archipel_planner::bound::{BoundStatement, OutputColumn};
 use archipel_planner::native::cursor::missing_cursor;
+use archipel_planner::native::cursors::CursorAttributes;
 use archipel_sql::ast::{DeclareCursor, Fetch, FetchDirection, Positioned, Statement, row_lock};
 use archipel_sql::catalog::names::quote_identifier;
 use archipel_sql::datum::Datum;
@@ -31,7 +32,7 @@ use archipel_sql::types::Oid;
 
 use super::Session;
 use super::execute::analytic::Analytic;
-use super::host::CursorShown;
+use super::host::CursorsShown;
 use crate::encode::{Formats, RowEncoder, RowsTo};
 use crate::run::statement::RowsLeave;
 use crate::statement::cursor::cursor_over;
@@ -74,30 +75,19 @@ impl Session {
         let unnamed = self.unnamed_portal.as_ref().filter(|_| plan.touches_nothing());
         if self.cursors.is_unused() && unnamed.is_none() {
             if plan.touches_nothing() {
-                self.memory.cursors.lock().clear();
+                *self.memory.cursors.lock() = CursorsShown::default();
             }
             return;
         }
-        let open = self.cursors.iter().map(|(name, cursor)| CursorShown {
-            name: name.to_owned(),
-            text: cursor.text.clone(),
-            hold: cursor.hold,
-            binary: cursor.binary,
-            scroll: cursor.backward,
-            at: cursor.at,
-        });
         let portals = self.portals.iter().map(|(name, portal)| (name.as_str(), portal.at, portal));
         let unnamed = unnamed.map(|portal| ("", crate::clock::now(), portal));
         let bound = portals.chain(unnamed).filter(|(name, ..)| !self.cursors.has(name));
-        let bound = bound.map(|(name, at, portal)| CursorShown {
-            name: name.to_owned(),
-            text: portal.prepared.text.clone(),
-            hold: false,
-            binary: false,
-            scroll: false,
-            at,
+        let bound = bound.map(|(name, at, portal)| {
+            let text = portal.prepared.text.clone();
+            (name.to_owned(), CursorAttributes { text, hold: false, binary: false, scroll: false, at })
         });
-        *self.memory.cursors.lock() = open.chain(bound).collect();
+        let open = self.cursors.attributes().clone();
+        *self.memory.cursors.lock() = CursorsShown { open, bound: bound.collect() };
     }
 
     pub(super) async fn declare_cursor(

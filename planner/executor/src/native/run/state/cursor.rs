@@ -16,7 +16,6 @@
 //! runs again when the session has brought all of them. Rows are shared: a run that is undone and
 //! starts again gets the cursors as they were for the price of their names.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -26,7 +25,6 @@ use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
 
-use super::large_object::Descriptors;
 use crate::bound::OutputColumn;
 
 /// The rows of a cursor, flat.
@@ -120,7 +118,7 @@ pub struct OpenCursor {
     bytes: usize,
     source: Source,
     /// Whether somebody has moved to rows that were not there.
-    wanted: bool,
+    pub(super) wanted: bool,
     /// What CURRENT OF finds rows by.
     pub keys: Arc<[CursorKey]>,
     /// Its statement, for `pg_cursors`.
@@ -144,7 +142,7 @@ pub struct OpenCursor {
     /// Zero is before the first row, the number of rows and one is behind the last.
     position: usize,
     /// Counts up over the session.
-    number: u64,
+    pub(super) number: u64,
 }
 
 impl OpenCursor {
@@ -400,163 +398,9 @@ impl OpenCursor {
     }
 }
 
-/// The open cursors of a session, by name.
-#[derive(Clone, Debug, Default)]
-pub struct Cursors {
-    open: BTreeMap<String, OpenCursor>,
-    /// How many were opened so far.
-    opened: u64,
-    unnamed: u64,
-    /// How many of them before the transaction at hand.
-    opened_before: u64,
-    /// Large objects that are open: they come and go with the transaction, as cursors do.
-    large_objects: Descriptors,
-    /// Whether anything was opened, moved or closed.
-    changed: bool,
-}
-
 /// 34000.
 pub fn missing_cursor(name: &str) -> SqlError {
     SqlError::new(SqlState::INVALID_CURSOR_NAME, format!("cursor \"{name}\" does not exist"))
-}
-
-impl Cursors {
-    /// Whether none was ever opened.
-    pub fn is_unused(&self) -> bool {
-        self.opened == 0
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.large_objects.is_empty()
-    }
-
-    /// The large objects that are open.
-    pub fn large_objects(&self) -> &Descriptors {
-        &self.large_objects
-    }
-
-    /// The same, to change them; and the number of one that is opened now.
-    pub fn large_objects_mut(&mut self) -> (&mut Descriptors, u64) {
-        self.changed = true;
-        self.opened += 1;
-        (&mut self.large_objects, self.opened)
-    }
-
-    /// Whether somebody has moved one of them to rows that were not there.
-    pub fn is_wanting(&self) -> bool {
-        self.open.values().any(OpenCursor::is_wanting)
-    }
-
-    /// Names and cursors, in the names' order.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &OpenCursor)> {
-        self.open.iter().map(|(name, cursor)| (name.as_str(), cursor))
-    }
-
-    pub fn has(&self, name: &str) -> bool {
-        self.open.contains_key(name)
-    }
-
-    /// Whoever has moved to rows that were not there finds them the next time.
-    pub fn forget_wants(&mut self) {
-        self.open.values_mut().for_each(|cursor| cursor.wanted = false);
-    }
-
-    pub fn get(&self, name: &str) -> Result<&OpenCursor> {
-        self.open.get(name).ok_or_else(|| missing_cursor(name))
-    }
-
-    pub fn get_mut(&mut self, name: &str) -> Result<&mut OpenCursor> {
-        self.changed = true;
-        self.open.get_mut(name).ok_or_else(|| missing_cursor(name))
-    }
-
-    /// A name for a cursor that was given none.
-    pub fn invent_name(&mut self) -> String {
-        loop {
-            self.unnamed += 1;
-            let name = format!("<unnamed portal {}>", self.unnamed);
-            if !self.has(&name) {
-                return name;
-            }
-        }
-    }
-
-    pub fn open(&mut self, name: String, mut cursor: OpenCursor) {
-        self.changed = true;
-        self.opened += 1;
-        cursor.number = self.opened;
-        self.open.insert(name, cursor);
-    }
-
-    pub fn close(&mut self, name: &str) -> Result<()> {
-        self.changed = true;
-        self.open.remove(name).map(drop).ok_or_else(|| missing_cursor(name))
-    }
-
-    pub fn clear(&mut self) {
-        self.changed |= !self.open.is_empty();
-        self.open.clear();
-    }
-
-    /// The number of a portal that has no rows yet, for [`Cursors::rollback_to`].
-    pub fn number(&mut self) -> u64 {
-        self.opened += 1;
-        self.opened
-    }
-
-    /// The end of a transaction: only those WITH HOLD stay.
-    pub fn end_transaction(&mut self) {
-        if !self.open.is_empty() {
-            self.changed = true;
-            self.open.retain(|_, cursor| cursor.hold);
-        }
-        self.large_objects.clear();
-        self.opened_before = self.opened;
-    }
-
-    /// A transaction is undone: those stay that one before it has left.
-    pub fn abort_transaction(&mut self) {
-        let before = self.opened_before;
-        if !self.open.is_empty() {
-            self.changed = true;
-            self.open.retain(|_, cursor| cursor.hold && cursor.number <= before);
-        }
-        self.large_objects.clear();
-        self.opened_before = self.opened;
-    }
-
-    /// The names of those that the transaction at hand has opened and that stay when it commits.
-    pub fn to_hold(&self) -> Vec<String> {
-        let stays = |cursor: &OpenCursor| cursor.hold && cursor.number > self.opened_before;
-        self.open.iter().filter(|(_, cursor)| stays(cursor)).map(|(name, _)| name.clone()).collect()
-    }
-
-    /// Whether a cursor is what an earlier transaction has left: rows, and no scan that is at one of them.
-    pub fn is_held(&self, name: &str) -> bool {
-        self.open.get(name).is_some_and(|cursor| cursor.hold && cursor.number <= self.opened_before)
-    }
-
-    /// A point to go back to.
-    pub fn mark(&self) -> u64 {
-        self.opened
-    }
-
-    /// Closes what was opened since the mark.
-    pub fn rollback_to(&mut self, mark: u64) {
-        if self.opened > mark {
-            self.changed = true;
-            self.open.retain(|_, cursor| cursor.number <= mark);
-            self.large_objects.close_after(mark);
-        }
-    }
-
-    /// The cursors, if anything has happened to them.
-    pub fn take_changed(&mut self) -> Option<Cursors> {
-        if !std::mem::take(&mut self.changed) {
-            return None;
-        }
-        Some(std::mem::take(self))
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use archipel_sql::types::Oid;
 
-use super::cursor::Cursors;
+use super::cursors::Cursors;
 use crate::native::run::constraint::deferral::DeferredCheck;
 use crate::native::run::function::notify::Notifications;
 use crate::native::run::function::sequence::Drawn;

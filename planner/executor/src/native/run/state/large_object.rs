@@ -1,7 +1,7 @@
 //! Descriptors of large objects: what a transaction has opened, and where it stands in it.
 //!
 //! They live as long as the transaction, or the subtransaction, that has opened them (be-fsstubs.c), so they are
-//! kept with its cursors ([`Cursors`](super::cursor::Cursors)), which says when they go. Runs share them until one
+//! kept with its cursors ([`Cursors`](super::cursors::Cursors)), which says when they go. Runs share them until one
 //! changes them.
 
 use std::fmt;

@@ -2,13 +2,14 @@
 //!
 //! - [`context`] the context of a run, and its frame of slots
 //! - [`effects`] what a run leaves beside rows
-//! - [`cursor`] open cursors; [`large_object`] open large objects
+//! - [`cursor`] an open cursor; [`cursors`] those of a session; [`large_object`] open large objects
 //! - [`usage`] how long routines take
 //! - [`frame`] the slots
 //! - [`error`] what ends a run
 
 pub mod context;
 pub mod cursor;
+pub mod cursors;
 pub mod effects;
 pub(crate) mod error;
 pub(crate) mod frame;
