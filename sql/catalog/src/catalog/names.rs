@@ -1,6 +1,8 @@
 //! Names in statements: the search path (chapter 5.9.3), and PostgreSQL's errors when a name
 //! leads nowhere.
 
+use rustc_hash::FxHashSet;
+
 use crate::ast::QualifiedName;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parser::truncate_identifier;
@@ -38,8 +40,8 @@ impl Catalog {
     /// `pg_temp`. With `implicit`, those that are searched without being named, too.
     pub fn current_schemas<'p>(&self, search_path: &'p [String], implicit: bool) -> Vec<&'p str> {
         if implicit {
-            let searched = self.relation_path(search_path).into_iter();
-            return searched
+            return self
+                .relation_path(search_path)
                 .filter(|schema| !is_temporary_schema(schema) || self.schema_exists(schema))
                 .collect();
         }
@@ -59,14 +61,21 @@ impl Catalog {
 
     /// Where relations are looked up: a session's temporary ones where its path has their schema, which
     /// is at its beginning unless it says `pg_temp` elsewhere.
-    pub(super) fn relation_path<'p>(&self, search_path: &'p [String]) -> Vec<&'p str> {
-        let mut path = self.effective_path(search_path);
-        if let Some(place) = search_path.iter().position(|schema| is_temporary_schema(schema)) {
-            let later = self.named_path(&search_path[place..]).len();
-            let at = if place == 0 { 0 } else { path.len() - later };
-            path.insert(at, &search_path[place]);
-        }
-        path
+    ///
+    /// Whoever has found what it looks for asks for no further ones: a path may be long.
+    pub(super) fn relation_path<'c, 'p: 'c>(
+        &'c self,
+        search_path: &'p [String],
+    ) -> impl Iterator<Item = &'p str> + 'c {
+        let temporary = search_path.iter().position(|schema| is_temporary_schema(schema));
+        let first = search_path.first().filter(|_| temporary == Some(0)).map(String::as_str);
+        let is_implicit = !search_path.iter().any(|schema| schema == "pg_catalog");
+        let rest = search_path.iter().enumerate().filter(move |(place, schema)| match temporary {
+            Some(temporary) if temporary == *place => temporary > 0,
+            _ => self.is_named(schema),
+        });
+        let rest = rest.map(|(_, schema)| schema.as_str());
+        first.into_iter().chain(is_implicit.then_some("pg_catalog")).chain(rest)
     }
 
     /// The schemas in which what a name means is looked for that is in schemas as relations are: the one
@@ -78,7 +87,9 @@ impl Catalog {
         search_path: &'p [String],
     ) -> Result<Vec<&'p str>> {
         self.check_database(name).map_err(SqlError::placeless)?;
-        let Some(schema) = name.schema.as_deref() else { return Ok(self.relation_path(search_path)) };
+        let Some(schema) = name.schema.as_deref() else {
+            return Ok(self.relation_path(search_path).collect());
+        };
         let own = if schema == "pg_temp" { temporary_schema(search_path) } else { Some(schema) };
         match own.filter(|schema| self.schema_exists(schema)) {
             Some(schema) => Ok(vec![schema]),
@@ -88,7 +99,7 @@ impl Catalog {
 
     /// Whether names are looked up in the same schemas by both paths.
     pub fn is_same_path(&self, a: &[String], b: &[String]) -> bool {
-        a == b || self.relation_path(a) == self.relation_path(b)
+        a == b || self.relation_path(a).eq(self.relation_path(b))
     }
 
     /// Looks a relation up, along the path unless a schema is given.
@@ -98,10 +109,7 @@ impl Catalog {
             Some(schema) => self.relation_in(schema, name),
             None => match sequence_id(name) {
                 Some(oid) => self.sequence_by_oid(oid).map(Relation::Sequence),
-                None => {
-                    let mut path = self.relation_path(search_path).into_iter();
-                    path.find_map(|schema| self.relation_in(schema, name))
-                }
+                None => self.relation_path(search_path).find_map(|schema| self.relation_in(schema, name)),
             },
         }
     }
@@ -130,11 +138,14 @@ impl Catalog {
             }
             let mut found: Vec<RoutineRef> = Vec::new();
             for schema in self.effective_path(search_path) {
-                for routine in self.routines_in(schema, name) {
-                    if !found.iter().any(|earlier| earlier.input_types() == routine.input_types()) {
-                        found.push(routine);
-                    }
+                let mut own = self.routines_in(schema, name);
+                // Those of one schema differ.
+                if !(found.is_empty() || own.is_empty()) {
+                    let earlier: FxHashSet<Vec<Oid>> =
+                        found.iter().map(|routine| routine.input_types()).collect();
+                    own.retain(|routine| !earlier.contains(&routine.input_types()));
                 }
+                found.extend(own);
             }
             return found;
         };
@@ -433,6 +444,25 @@ pub fn undefined_column(column: &str, table: &str) -> SqlError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::catalog::{CatalogChange, Object, Schema};
+
+    #[test]
+    fn relations_are_looked_up_where_the_path_says() {
+        let schema = |oid: u32, name: &str| {
+            CatalogChange::Put(Object::Schema(Schema { oid: Oid(oid), name: name.to_owned() }))
+        };
+        let catalog = Catalog::initial(Vec::new()).apply(&[schema(20_000, "a"), schema(20_001, "b")]);
+        let path = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            catalog.relation_path(&names).map(str::to_owned).collect::<Vec<String>>()
+        };
+        assert_eq!(path(&[]), ["pg_catalog"]);
+        assert_eq!(path(&["$user", "b", "missing", "a"]), ["pg_catalog", "b", "a"]);
+        assert_eq!(path(&["b", "pg_catalog", "a"]), ["b", "pg_catalog", "a"]);
+        assert_eq!(path(&["pg_temp_7", "a"]), ["pg_temp_7", "pg_catalog", "a"]);
+        assert_eq!(path(&["a", "pg_temp_7", "b"]), ["pg_catalog", "a", "pg_temp_7", "b"]);
+        assert_eq!(path(&["pg_temp_7", "pg_catalog"]), ["pg_temp_7", "pg_catalog"]);
+    }
 
     #[test]
     fn no_path_leads_along_another_sessions_schema() {

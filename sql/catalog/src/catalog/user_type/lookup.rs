@@ -23,7 +23,7 @@ impl Catalog {
             None => match type_id(name) {
                 Some(oid) => self.user_type_by_oid(oid),
                 None => {
-                    let mut path = self.relation_path(search_path).into_iter();
+                    let mut path = self.relation_path(search_path);
                     path.find_map(|schema| self.user_type_in(schema, name))
                 }
             },
