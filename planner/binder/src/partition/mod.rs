@@ -11,7 +11,9 @@ pub(crate) mod lookup;
 
 use std::sync::Arc;
 
-use archipel_sql::catalog::{Catalog, Column, PartitionKeyPart, ROW_PLACE, Table, TableRef, TypesAlong};
+use archipel_sql::catalog::{
+    Catalog, Column, PartitionBound, PartitionKeyPart, ROW_PLACE, Table, TableRef, TypesAlong,
+};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::FunctionContext;
@@ -234,25 +236,30 @@ pub struct PartitionLevel {
     pub key: Vec<BoundExpr>,
     /// As [`PartitionNode::hashes`].
     pub hashes: Option<Vec<BoundExpr>>,
+    /// The bounds of the partition on the way; of all that there are, if it takes the rest.
     pub lookup: Lookup,
-    /// The partition on the way, as the lookup counts it.
+    /// That partition, as the lookup counts it.
     pub child: usize,
 }
 
 /// What makes a row one of a partition's: nothing for a table that is none.
 pub fn levels_above(catalog: &Catalog, table: &TableRef) -> Result<Vec<PartitionLevel>> {
     let mut levels = Vec::new();
-    let mut below = table.oid;
+    let mut below = table.clone();
     for parent in catalog.partition_ancestors(table.oid) {
-        let partitions = catalog.children(parent.oid);
-        let child = partitions.iter().position(|partition| partition.oid == below);
+        // Only what takes the rest has to know what all others take.
+        let partitions = match below.bound {
+            Some(PartitionBound::Default) => catalog.children(parent.oid),
+            _ => vec![below.clone()],
+        };
+        let child = partitions.iter().position(|partition| partition.oid == below.oid);
         let child = child.ok_or_else(|| SqlError::internal("a partition that its parent does not know"))?;
         let columns = columns_of(table, &parent)?;
         let key = over_root(key_of(catalog, &parent)?, &columns, parent.columns.len());
         let (hashes, lookup) =
             (hashes_of(catalog, &parent, &key)?, Lookup::of(catalog, &parent, &partitions)?);
         levels.push(PartitionLevel { key, hashes, lookup, child });
-        below = parent.oid;
+        below = parent;
     }
     // PostgreSQL asks the outermost table first.
     levels.reverse();

@@ -15,6 +15,8 @@ pub mod partition_condition;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 
+use rustc_hash::FxHashSet;
+
 use crate::compare::compare;
 use crate::datum::Datum;
 use crate::error::Result;
@@ -202,9 +204,10 @@ impl Catalog {
     pub fn descendants(&self, of: Oid) -> Vec<TableRef> {
         let partitioned = self.table_in_place(of).is_some_and(Table::is_partitioned);
         let mut found: Vec<TableRef> = Vec::new();
+        let mut known: FxHashSet<Oid> = FxHashSet::default();
         let mut left: VecDeque<TableRef> = self.children(of).into();
         while let Some(next) = left.pop_front() {
-            if found.iter().any(|known| known.oid == next.oid) {
+            if !known.insert(next.oid) {
                 continue;
             }
             let children = self.children(next.oid);
