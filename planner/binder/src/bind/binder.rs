@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, RefCell};
 
 use archipel_sql::ast::{RowLockClause, TypeName};
-use archipel_sql::catalog::{Catalog, Requirement, TypesAlong, ViewReference};
+use archipel_sql::catalog::{Catalog, Requirement, TableRef, TypesAlong, ViewReference};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::FunctionContext;
@@ -14,7 +14,7 @@ use archipel_sql::{interrupt, stack};
 use sqlparser::tokenizer::{Location, Span};
 
 use super::clause::Clause;
-use super::level::Level;
+use super::level::{Level, Relation};
 use super::meaning::{Meaning, Named, names_within};
 use super::policy_reader::PolicyReader;
 use super::{level, span};
@@ -235,6 +235,9 @@ pub(crate) struct Binder<'e, 'a> {
     pub(crate) out_of_reach: Option<String>,
     pub(super) row_numbers: RowNumbers,
     pub(super) nesting: u32,
+    /// The table whose kept texts were bound last, and what their names stand for: they come one after the
+    /// other, and each has all its columns in sight.
+    pub(super) row: Option<(TableRef, Relation)>,
     /// Where lines begin in the statement's text, once somebody asks.
     positions: OnceCell<Positions<'a>>,
 }
@@ -264,6 +267,7 @@ impl<'e, 'a> Binder<'e, 'a> {
             out_of_reach: None,
             row_numbers: RowNumbers::None,
             nesting: 0,
+            row: None,
             positions: OnceCell::new(),
         }
     }

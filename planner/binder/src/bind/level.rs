@@ -1,5 +1,6 @@
 //! What is in scope: relations with their columns, WITH queries, windows, level by level.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use archipel_sql::catalog::Table;
@@ -21,7 +22,7 @@ pub struct Relation {
     pub name: Option<String>,
     /// The schema, if the name is the table's own.
     pub schema: Option<String>,
-    pub columns: Vec<ScopeColumn>,
+    pub columns: ScopeColumns,
     /// Whether `name.column` finds it.
     pub qualified: bool,
     /// Whether a bare column name finds its columns.
@@ -58,13 +59,56 @@ pub struct ScopeColumn {
     pub hidden: bool,
 }
 
+/// The columns of a [`Relation`]. Copies share them until one is changed: the names of a wide table are in
+/// sight of each of its conditions.
+#[derive(Clone, Debug, Default)]
+pub struct ScopeColumns(Arc<Vec<ScopeColumn>>);
+
+impl From<Vec<ScopeColumn>> for ScopeColumns {
+    fn from(columns: Vec<ScopeColumn>) -> ScopeColumns {
+        ScopeColumns(Arc::new(columns))
+    }
+}
+
+impl Deref for ScopeColumns {
+    type Target = Vec<ScopeColumn>;
+
+    fn deref(&self) -> &Vec<ScopeColumn> {
+        &self.0
+    }
+}
+
+impl DerefMut for ScopeColumns {
+    fn deref_mut(&mut self) -> &mut Vec<ScopeColumn> {
+        Arc::make_mut(&mut self.0)
+    }
+}
+
+impl IntoIterator for ScopeColumns {
+    type Item = ScopeColumn;
+    type IntoIter = std::vec::IntoIter<ScopeColumn>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Arc::unwrap_or_clone(self.0).into_iter()
+    }
+}
+
+impl<'c> IntoIterator for &'c ScopeColumns {
+    type Item = &'c ScopeColumn;
+    type IntoIter = std::slice::Iter<'c, ScopeColumn>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
 impl Relation {
     /// A relation whose columns start at place 0 of the row.
     pub fn new(name: Option<String>, columns: Vec<ScopeColumn>) -> Relation {
         Relation {
             name,
             schema: None,
-            columns,
+            columns: columns.into(),
             qualified: true,
             unqualified: true,
             table: None,
@@ -141,7 +185,7 @@ impl Relation {
 
     /// Moves the relation to the right: its row follows one of `offset` columns.
     pub fn shift(&mut self, offset: usize) {
-        for column in &mut self.columns {
+        for column in self.columns.iter_mut() {
             shift_columns(&mut column.expr, offset as u16);
         }
     }

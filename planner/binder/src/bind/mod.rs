@@ -59,7 +59,7 @@ pub use binder::{BindEnv, VariableConflict, VariableScope};
 use binder::{Binder, RowNumbers};
 pub use change::element::{PartWay, assign_part, part_declared};
 pub use change::target::changeable;
-pub use change::{arbiter, insert, modify, reference, target};
+pub use change::{arbiter, insert, modify, reference, table_expressions, target};
 pub use clause::Clause;
 pub use expression::json_subscript::assign_json_part;
 pub use expression::record::field_name;

@@ -4,6 +4,7 @@
 //! what has none is PostgreSQL's own.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use archipel_sql::catalog::{Catalog, TableRef, TypesAlong};
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -36,13 +37,23 @@ pub enum About {
 impl Binder<'_, '_> {
     /// A text that the catalog keeps.
     pub(crate) fn kept(&mut self, text: &str, about: &About, clause: Clause) -> Result<BoundExpr> {
+        let relations = self.names_about(about)?;
         let mut env = BindEnv::new(self.env.catalog, DEFINITION_PATH, self.env.context);
         env.shown_to = Some(self.env.display_path());
-        let bound = Binder::new(&mut env).text(text, about, clause)?;
+        let bound = Binder::new(&mut env).catalog_expression(text, relations, clause)?;
         self.env.session_dependent |= env.session_dependent;
         let needed = std::mem::take(&mut env.required);
         self.env.need_of(needed);
         Ok(bound)
+    }
+
+    /// As [`Self::named_by`], once for all texts of a table that come one after the other.
+    fn names_about(&mut self, about: &About) -> Result<Vec<Relation>> {
+        let About::Row(table) = about else { return self.named_by(about) };
+        if !self.row.as_ref().is_some_and(|(known, _)| Arc::ptr_eq(known, table)) {
+            self.row = Some((table.clone(), self.table_relation(table, None, None)?));
+        }
+        Ok(self.row.iter().map(|(_, relation)| relation.clone()).collect())
     }
 
     /// A text whose names are looked up on the binder's own path.

@@ -241,9 +241,13 @@ fn with_schema(text: &str, from: &str, to: &str) -> Result<String> {
 pub(crate) fn check_renamed(before: &TableRef, after: &Table, catalog: &Catalog) -> Result<()> {
     let (mut old, mut new) = ((**before).clone(), after.clone());
     let about = TableRef::new(after.clone());
+    let names = names_that_differ(before, after);
     for ((text, about, clause), (renamed, now, _)) in
         texts_of(&mut old, before).into_iter().zip(texts_of(&mut new, &about))
     {
+        if text == renamed && !may_say(text, &names) {
+            continue;
+        }
         let Ok(meant) = bind_text(catalog, DEFINITION_PATH, text, &about, clause) else { continue };
         if !bind_text(catalog, DEFINITION_PATH, renamed, &now, clause)
             .is_ok_and(|means| mean_the_same(&meant, &means))
@@ -253,6 +257,19 @@ pub(crate) fn check_renamed(before: &TableRef, after: &Table, catalog: &Catalog)
         }
     }
     Ok(())
+}
+
+/// The names of a table and its columns that are others now, before and after, in lower case.
+fn names_that_differ(before: &Table, after: &Table) -> Vec<String> {
+    let columns = before.columns.iter().zip(&after.columns).map(|(old, new)| (&old.name, &new.name));
+    let pairs = columns.chain([(&before.name, &after.name)]).filter(|(old, new)| old != new);
+    pairs.flat_map(|(old, new)| [old.to_lowercase(), new.to_lowercase()]).collect()
+}
+
+/// Whether a text could say one of these names, which are in lower case: some are not written as they are.
+fn may_say(text: &str, names: &[String]) -> bool {
+    let text = text.to_lowercase();
+    text.contains("u&") || names.iter().any(|name| name.contains('"') || text.contains(name))
 }
 
 /// A text the catalog keeps.

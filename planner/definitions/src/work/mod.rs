@@ -36,8 +36,8 @@ use archipel_sql::types::{Oid, Type};
 use rustc_hash::FxHashSet;
 
 use crate::bind::BindEnv;
-use crate::bind::modify::check_table_expressions;
 use crate::bind::stored_expression::DEFINITION_PATH;
+use crate::bind::table_expressions::check_table_expressions;
 use crate::row::table_def;
 use crate::{Computed, DdlEnv, DdlPlan, FaultyKey, Validation};
 use numbers::Draws;
@@ -187,16 +187,16 @@ impl<'a> Work<'a> {
                 self.plan.changes[at] = settled;
             }
         }
+        let only_tables = self.plan.changes.iter().all(plan::leaves_meanings);
         for change in &self.plan.changes {
-            let CatalogChange::Put(Object::Table(put)) = change else {
-                continue;
-            };
+            let CatalogChange::Put(Object::Table(put)) = change else { continue };
+            let before = self.env.catalog.table_by_oid(put.oid).filter(|_| only_tables);
             let latest = self.catalog.table_by_oid(put.oid);
             if let Some(table) = latest.filter(|latest| Arc::ptr_eq(latest, put)) {
                 // Settled texts mean what they mean under the path of definitions: older ones need not mean
                 // anything under the session's.
                 let mut env = BindEnv::new(&self.catalog, DEFINITION_PATH, self.env.context);
-                check_table_expressions(&table, &mut env)?;
+                check_table_expressions(&table, before.as_deref(), &mut env)?;
             }
         }
         Ok(())

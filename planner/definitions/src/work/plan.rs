@@ -3,7 +3,7 @@
 use archipel_engine::id::{SequenceId, TreeId};
 use archipel_engine::txn::DdlOp;
 use archipel_sql::catalog::{
-    Catalog, CatalogChange, DrawnOids, ObjectNumbers, RoutineRef, SessionRoles, TableRef,
+    Catalog, CatalogChange, DrawnOids, Object, ObjectNumbers, RoutineRef, SessionRoles, TableRef,
 };
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{SqlError, SqlState};
@@ -38,6 +38,16 @@ pub struct Copies {
     pub tables: Vec<TreeId>,
     /// Sequences that become others when they are restarted.
     pub sequences: Vec<SequenceId>,
+}
+
+/// Whether a change leaves what is said elsewhere to mean what it meant: texts name types, operators and
+/// functions, and their own table's columns.
+pub(crate) fn leaves_meanings(change: &CatalogChange) -> bool {
+    let CatalogChange::Put(object) = change else { return false };
+    matches!(
+        object,
+        Object::Table(_) | Object::Sequence(_) | Object::Comments(_) | Object::Access(_) | Object::Numbers(_)
+    )
 }
 
 impl DdlPlan {

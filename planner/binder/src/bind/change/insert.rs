@@ -524,7 +524,7 @@ impl Binder<'_, '_> {
                 excluded.columns.retain(|column| !column.hidden);
                 // Read like columns of what is named, though no table's.
                 excluded.named = Some(to.named());
-                for column in &mut excluded.columns {
+                for column in excluded.columns.iter_mut() {
                     column.expr.domain = self.env.catalog.domain_of(column.source.take());
                 }
                 self.need_columns(to.named(), Privileges::UPDATE, &[], self.env.acting);

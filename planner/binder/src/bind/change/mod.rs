@@ -8,6 +8,7 @@
 //! - [`policy`] what policies demand of them
 //! - [`element`] parts of columns that are assigned to
 //! - [`reference`] what foreign keys run
+//! - [`table_expressions`] whether what a table consists of can be bound
 
 pub mod arbiter;
 pub(crate) mod element;
@@ -16,4 +17,5 @@ pub(crate) mod merge;
 pub mod modify;
 mod policy;
 pub mod reference;
+pub mod table_expressions;
 pub mod target;

@@ -43,24 +43,6 @@ pub(crate) fn is_default(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
 }
 
-/// Binds a table's defaults and conditions as statements will, for DDL to report what is wrong
-/// with them when they are declared.
-pub fn check_table_expressions(table: &TableRef, env: &mut BindEnv<'_>) -> Result<()> {
-    let mut binder = Binder::new(env);
-    for column in 0..table.columns.len() {
-        binder.default_value(table, column)?;
-    }
-    binder.checks(table)?;
-    if binder.generated(table)?.iter().any(|(_, expr)| is_mutable(expr)) {
-        let message = "generation expression is not immutable";
-        return Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
-    }
-    for predicate in table.indexes.iter().filter_map(|index| index.predicate.as_ref()) {
-        binder.index_predicate(table, predicate)?;
-    }
-    binder.index_expressions(table).map(drop)
-}
-
 /// Binds a partial index's condition; 42P17 if it is not immutable.
 pub fn check_index_predicate(table: &TableRef, predicate: &str, env: &mut BindEnv<'_>) -> Result<()> {
     let bound = Binder::new(env).index_predicate(table, predicate)?;
