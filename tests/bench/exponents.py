@@ -249,6 +249,43 @@ SHAPES = {
         ]),
         25,
     ),
+    "partitions that come and go": (
+        within("attached", lambda n: [
+            "CREATE TABLE parts(a int PRIMARY KEY, b int) PARTITION BY RANGE (a)",
+            *(f"CREATE TABLE p{i} PARTITION OF parts FOR VALUES FROM ({i}) TO ({i + 1})" for i in range(n)),
+            *(f"ALTER TABLE parts DETACH PARTITION p{i}" for i in range(n)),
+            *(f"ALTER TABLE parts ATTACH PARTITION p{i} FOR VALUES FROM ({i}) TO ({i + 1})" for i in range(n)),
+        ]),
+        25,
+    ),
+    "rows that may leave partitions": (
+        within("moved", lambda n: [
+            "BEGIN",
+            "CREATE TABLE parts(a int PRIMARY KEY, b int) PARTITION BY RANGE (a)",
+            *(f"CREATE TABLE p{i} PARTITION OF parts FOR VALUES FROM ({i}) TO ({i + 1})" for i in range(n)),
+            "COMMIT",
+            "INSERT INTO parts SELECT g, g FROM generate_series(0, 19) g",
+            *["UPDATE parts SET a = a, b = b + 1"] * 5,
+        ]),
+        50,
+    ),
+    "conditions of columns": (
+        within("conditions", lambda n: [
+            f"CREATE TABLE wide({numbers(n, 'c{0} int DEFAULT {0} CHECK (c{0} >= 0)')})",
+            *["INSERT INTO wide DEFAULT VALUES"] * 5,
+        ]),
+        50,
+    ),
+    "columns that are altered": (
+        within("altered", lambda n: [
+            f"CREATE TABLE wide({numbers(n, 'c{0} int DEFAULT {0} CHECK (c{0} >= 0)')})",
+            *(f"ALTER TABLE wide ADD COLUMN d{i} int DEFAULT {i}" for i in range(10)),
+            *(f"ALTER TABLE wide ADD CHECK (c{i} > -1)" for i in range(1, 11)),
+            *(f"ALTER TABLE wide ALTER c{i} SET DEFAULT 7" for i in range(1, 11)),
+            *(f"ALTER TABLE wide RENAME c{i} TO e{i}" for i in range(1, 11)),
+        ]),
+        50,
+    ),
     "indexes": (
         within("indexed", lambda n: [
             *tables(1),
@@ -285,6 +322,14 @@ SHAPES = {
         lambda n: ["BEGIN", *(f"DECLARE k{i} CURSOR FOR SELECT id FROM points ORDER BY id" for i in range(n)), *(f"FETCH 2 FROM k{i}" for i in range(n)), "COMMIT"],
         25,
     ),
+    "statements beside cursors": (
+        lambda n: ["BEGIN", *(f"DECLARE k{i} CURSOR FOR SELECT {i}" for i in range(n)), *(f"SELECT {i}" for i in range(n)), "COMMIT"],
+        250,
+    ),
+    "cursors held": (
+        lambda n: [*(f"DECLARE k{i} CURSOR WITH HOLD FOR SELECT {i}" for i in range(n)), *(f"FETCH k{i}" for i in range(n)), "CLOSE ALL"],
+        250,
+    ),
     "prepared": (
         lambda n: [*(f"PREPARE q{i} AS SELECT * FROM points WHERE id = {i}" for i in range(n)), *(f"EXECUTE q{i}" for i in range(n)), "DEALLOCATE ALL"],
         25,
@@ -303,6 +348,38 @@ SHAPES = {
             "CREATE FUNCTION defined{}(a int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN a; END'",
             ["DO $do$ DECLARE f regprocedure; BEGIN FOR f IN SELECT oid FROM pg_proc WHERE proname LIKE 'defined%' LOOP EXECUTE 'DROP FUNCTION ' || f; END LOOP; END $do$"],
         ),
+        50,
+    ),
+    "routines beside routines": (
+        within("deployed", lambda n: [
+            *tables(n),
+            *(
+                f"CREATE FUNCTION f{i}(a int) RETURNS int LANGUAGE sql AS 'SELECT x FROM t{i} WHERE id = a'"
+                for i in range(n)
+            ),
+            *(f"CREATE TABLE another{i}(id int PRIMARY KEY)" for i in range(20)),
+        ]),
+        50,
+    ),
+    "overloads": (
+        within("overloaded", lambda n: [
+            *(f"CREATE TYPE c{i} AS (a int)" for i in range(n)),
+            *(f"CREATE FUNCTION f(a c{i}) RETURNS int LANGUAGE sql AS 'SELECT 1'" for i in range(n)),
+            *(f"SELECT f(ROW({i})::c{i})" for i in range(20)),
+        ]),
+        50,
+    ),
+    "schemas of a path": (
+        lambda n: [
+            *(f"CREATE SCHEMA sc{i}" for i in range(n)),
+            *(f"CREATE TABLE sc{i}.t(a int)" for i in range(n)),
+            f"SET search_path = {', '.join(f'sc{i}' for i in range(n))}",
+            "SELECT count(*) FROM pg_class WHERE pg_table_is_visible(oid)",
+            *(f"SELECT {i} FROM t" for i in range(20)),
+            "RESET search_path",
+            "SET client_min_messages = warning",
+            *(f"DROP SCHEMA sc{i} CASCADE" for i in range(n)),
+        ],
         50,
     ),
     "types introspected": (
