@@ -269,6 +269,17 @@ SHAPES = {
         ]),
         50,
     ),
+    "keys to partitions": (
+        within("referenced", lambda n: [
+            "BEGIN",
+            "CREATE TABLE parts(a int PRIMARY KEY, b int) PARTITION BY RANGE (a)",
+            *(f"CREATE TABLE p{i} PARTITION OF parts FOR VALUES FROM ({i}) TO ({i + 1})" for i in range(n)),
+            "COMMIT",
+            "CREATE TABLE referring(id int PRIMARY KEY, x int REFERENCES parts)",
+            *[f"DELETE FROM parts WHERE b > {i}" for i in range(5)],
+        ]),
+        50,
+    ),
     "conditions of columns": (
         within("conditions", lambda n: [
             f"CREATE TABLE wide({numbers(n, 'c{0} int DEFAULT {0} CHECK (c{0} >= 0)')})",

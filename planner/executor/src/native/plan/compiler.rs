@@ -90,6 +90,8 @@ pub(crate) struct Compiler<'e> {
     pub shown_as: Option<(TableRef, Vec<u16>)>,
     /// Who sees to it that rows go to partitions that take them.
     pub placing: Placing,
+    /// Where tables come among all that are below one of these.
+    pub places_below: FxHashMap<Oid, FxHashMap<Oid, usize>>,
     /// The rows that the SELECT … FOR being planned locks; `None` outside of one.
     pub lock_targets: Option<Vec<LockTarget>>,
     /// The tables that the MERGE being compiled is about.
@@ -192,6 +194,7 @@ impl<'e> Compiler<'e> {
             ctes_read: FxHashSet::default(),
             kept: Vec::new(),
             placing: Default::default(),
+            places_below: FxHashMap::default(),
             keeping: Vec::new(),
             shown_as: None,
             lock_targets: None,

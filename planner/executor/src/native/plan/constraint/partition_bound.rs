@@ -1,5 +1,7 @@
 //! Who sees to it that rows go to partitions that take them.
 
+use std::collections::BTreeSet;
+
 use archipel_sql::catalog::{ForeignKey, Table, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::types::Oid;
@@ -41,24 +43,41 @@ impl Compiler<'_> {
     /// What PostgreSQL calls a foreign key where it is about one partition of the table it references:
     /// it has one more for each of them, named as one without a name.
     pub(crate) fn name_over(
-        &self,
+        &mut self,
         key: &ForeignKey,
         child: &Table,
         parent: &Table,
         partition: &Table,
     ) -> String {
-        let partitions = self.env.catalog.descendants(parent.oid);
-        let Some(place) = partitions.iter().position(|known| known.oid == partition.oid) else {
+        if parent.oid == partition.oid {
             return key.name.clone();
-        };
+        }
+        let catalog = self.env.catalog;
+        let places = self.places_below.entry(parent.oid).or_insert_with(|| {
+            let below = catalog.descendants(parent.oid).into_iter().enumerate();
+            below.map(|(place, table)| (table.oid, place)).collect()
+        });
+        let Some(mut place) = places.get(&partition.oid).copied() else { return key.name.clone() };
         let columns = key.columns.iter().map(|column| child.columns[usize::from(*column)].name.as_str());
         let columns: Vec<&str> = columns.collect();
         let base = format!("{}_{}_fkey", child.name, columns.join("_"));
-        let numbered = (1..).map(|number| format!("{base}{number}"));
-        let mut names = std::iter::once(base.clone())
-            .chain(numbered)
-            .filter(|name| !child.foreign_keys.iter().any(|known| known.name == *name));
-        names.nth(place).unwrap_or_else(|| key.name.clone())
+        // The first has no number; those that other keys have are passed over.
+        let numbered = |number: usize| match number {
+            0 => base.clone(),
+            number => format!("{base}{number}"),
+        };
+        let others = child.foreign_keys.iter().filter_map(|known| {
+            let digits = known.name.strip_prefix(&base)?;
+            let number = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+            (numbered(number) == known.name).then_some(number)
+        });
+        let others: BTreeSet<usize> = others.collect();
+        for other in others {
+            if other <= place {
+                place += 1;
+            }
+        }
+        numbered(place)
     }
 
     /// The table that a partition is at last part of; any other is that itself.
