@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
 use crate::cell::ColumnKind;
@@ -204,13 +205,11 @@ impl Schema {
     fn put_with(&mut self, def: TableDef, version: u32, declared: Vec<IndexDef>) -> Arc<TableMeta> {
         let old = self.take_table(def.id);
         let group = group_of(&def.placement);
-        let kept = |id: TreeId, group: GroupId| -> Option<u32> {
-            let old = old.as_ref()?;
-            if old.def.id == id {
-                return (old.group == group).then_some(old.root);
-            }
-            old.index(id).filter(|index| index.group == group).map(|index| index.root)
-        };
+        let indexes_before = old.iter().flat_map(|old| &old.indexes);
+        let indexes_before = indexes_before.map(|index| ((index.def.id, index.group), index.root));
+        let tables_before = old.iter().map(|old| ((old.def.id, old.group), old.root));
+        let before: FxHashMap<(TreeId, GroupId), u32> = indexes_before.chain(tables_before).collect();
+        let kept = |id: TreeId, group: GroupId| before.get(&(id, group)).copied();
         let root = match kept(def.id, group) {
             Some(root) => root,
             None => self.groups.get_or_default(group).take_root(def.id),
@@ -218,12 +217,7 @@ impl Schema {
         let describe = |columns: &[KeyColumn]| {
             columns.first().map(|first| (*first, def.columns[usize::from(first.column)]))
         };
-        if let Some(meta) = self.groups.get_mut(&group)
-            && group != REFERENCE_GROUP
-            && meta.distribution.is_none()
-        {
-            meta.distribution = describe(&def.key);
-        }
+        self.distribute(group, describe(&def.key));
         let mut indexes = Vec::new();
         for index in def.indexes.iter().chain(&declared) {
             let group = match index.placement {
@@ -234,20 +228,14 @@ impl Schema {
                 Some(root) => root,
                 None => self.groups.get_or_default(group).take_root(index.id),
             };
-            if let Some(meta) = self.groups.get_mut(&group)
-                && group != REFERENCE_GROUP
-                && meta.distribution.is_none()
-            {
-                meta.distribution = describe(&index.key);
-            }
+            self.distribute(group, describe(&index.key));
             indexes.push(IndexMeta { def: index.clone(), root, group });
         }
         // Positions of trees that left their group are free again.
         if let Some(old) = &old {
-            let stays = |id: TreeId, group: GroupId| {
-                (def.id == id && group_of(&def.placement) == group)
-                    || indexes.iter().any(|index| index.def.id == id && index.group == group)
-            };
+            let stay: FxHashSet<(TreeId, GroupId)> =
+                indexes.iter().map(|index| (index.def.id, index.group)).chain([(def.id, group)]).collect();
+            let stays = |id: TreeId, group: GroupId| stay.contains(&(id, group));
             if !stays(old.def.id, old.group) {
                 self.free(old.group, old.def.id);
             }
@@ -264,6 +252,17 @@ impl Schema {
         }
         self.tables.insert(meta.def.id, meta.clone());
         meta
+    }
+
+    /// Notes what a group is distributed by, if nothing is noted yet.
+    fn distribute(&mut self, group: GroupId, distribution: Option<(KeyColumn, ColumnKind)>) {
+        let is_open = self.groups.get(&group).is_some_and(|meta| meta.distribution.is_none());
+        if is_open
+            && group != REFERENCE_GROUP
+            && let Some(meta) = self.groups.get_mut(&group)
+        {
+            meta.distribution = distribution;
+        }
     }
 
     pub fn drop_table(&mut self, id: TreeId) -> Option<Arc<TableMeta>> {
