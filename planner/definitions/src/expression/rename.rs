@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use archipel_sql::catalog::names::quote_identifier;
-use archipel_sql::catalog::{Catalog, Object, Routine, TableKind, View};
+use archipel_sql::catalog::{Catalog, Object, Routine, RoutineRef, TableKind, View};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
@@ -109,7 +109,8 @@ impl FieldRenaming<'_> {
     }
 
     fn follow_types(&self, before: &Catalog, after: &Catalog, work: &mut Work<'_>) -> Result<()> {
-        let types: BTreeMap<Oid, _> = after.user_types().map(|ty| (ty.oid, ty.clone())).collect();
+        let domains = after.user_types().filter(|ty| ty.domain.is_some());
+        let types: BTreeMap<Oid, _> = domains.map(|ty| (ty.oid, ty.clone())).collect();
         for ty in types.into_values() {
             let mut now = (*ty).clone();
             let Some(domain) = &mut now.domain else { continue };
@@ -126,8 +127,13 @@ impl FieldRenaming<'_> {
     }
 
     fn follow_routines(&self, before: &Catalog, after: &Catalog, work: &mut Work<'_>) -> Result<()> {
+        let could = |routine: &&RoutineRef| {
+            let mut defaults = routine.args.iter().filter_map(|arg| arg.default.as_ref());
+            defaults.any(|text| self.may_say_of_row(text))
+                || routine.traits.stored.as_ref().is_some_and(|body| self.may_say(&body.text))
+        };
         let routines: BTreeMap<Oid, _> =
-            after.routines_all().map(|found| (found.oid, found.clone())).collect();
+            after.routines_all().filter(could).map(|found| (found.oid, found.clone())).collect();
         for routine in routines.into_values() {
             let mut now = (*routine).clone();
             let mut changed = false;
