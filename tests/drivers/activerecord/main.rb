@@ -213,19 +213,12 @@ end
 
 check('errors are told by their kind') do
   emptied do
-    [[ActiveRecord::NotNullViolation, -> { Item.create!(id: 1, label: nil) }],
-     [ActiveRecord::InvalidForeignKey, -> { BASE.connection.execute('INSERT INTO accounts (owner_id) VALUES (-1)') }],
-     [ActiveRecord::ValueTooLong, -> { Owner.create!(name: 'x' * 41) }],
-     [ActiveRecord::RangeError, -> { BASE.connection.execute('SELECT 2147483647 + 1') }],
-     [ActiveRecord::QueryCanceled, -> { BASE.connection.execute('SET statement_timeout = 200; SELECT pg_sleep(20)') }],
-     [ActiveRecord::StatementInvalid, -> { BASE.connection.execute('SELEC') }]].each do |kind, body|
-      begin
-        body.call
-        raise "no #{kind}"
-      rescue kind
-        nil
-      end
-    end
+    raised([[ActiveRecord::NotNullViolation, -> { Item.create!(id: 1, label: nil) }],
+            [ActiveRecord::InvalidForeignKey, -> { BASE.connection.execute('INSERT INTO accounts (owner_id) VALUES (-1)') }],
+            [ActiveRecord::ValueTooLong, -> { Owner.create!(name: 'x' * 41) }],
+            [ActiveRecord::RangeError, -> { BASE.connection.execute('SELECT 2147483647 + 1') }],
+            [ActiveRecord::QueryCanceled, -> { BASE.connection.execute('SET statement_timeout = 200; SELECT pg_sleep(20)') }],
+            [ActiveRecord::StatementInvalid, -> { BASE.connection.execute('SELEC') }]])
     BASE.connection.execute('RESET statement_timeout')
     refused('42P01') { BASE.connection.execute('SELECT * FROM nowhere') }
     usable

@@ -38,6 +38,16 @@ else
   raise "no error where PostgreSQL says #{state}"
 end
 
+# Each block must raise an error of the class that it stands with.
+def raised(blocks)
+  blocks.each do |kind, body|
+    body.call
+    raise "no #{kind}"
+  rescue kind
+    nil
+  end
+end
+
 # The parameters of the URL as libpq names them.
 def libpq_parameters
   uri = URI.parse(URL)

@@ -181,23 +181,16 @@ end
 
 check('errors are told by their kind') do
   emptied do
-    [[Sequel::NotNullConstraintViolation, -> { DB[:owner].insert(name: nil) }],
-     [Sequel::ForeignKeyConstraintViolation, -> { DB[:account].insert(owner_id: -1) }],
-     [Sequel::CheckConstraintViolation, -> { DB[:account].insert(owner_id: DB[:owner].insert(name: 'x'), balance: -1) }],
-     [Sequel::DatabaseLockTimeout, lambda {
-       DB[:item].insert(id: 1)
-       DB.transaction do
-         DB[:item].where(id: 1).for_update.first
-         Thread.new { DB[:item].where(id: 1).for_update.nowait.first }.tap { |t| t.report_on_exception = false }.value
-       end
-     }]].each do |kind, body|
-      begin
-        body.call
-        raise "no #{kind}"
-      rescue kind
-        nil
-      end
-    end
+    raised([[Sequel::NotNullConstraintViolation, -> { DB[:owner].insert(name: nil) }],
+            [Sequel::ForeignKeyConstraintViolation, -> { DB[:account].insert(owner_id: -1) }],
+            [Sequel::CheckConstraintViolation, -> { DB[:account].insert(owner_id: DB[:owner].insert(name: 'x'), balance: -1) }],
+            [Sequel::DatabaseLockTimeout, lambda {
+              DB[:item].insert(id: 1)
+              DB.transaction do
+                DB[:item].where(id: 1).for_update.first
+                Thread.new { DB[:item].where(id: 1).for_update.nowait.first }.tap { |t| t.report_on_exception = false }.value
+              end
+            }]])
     refused('42P01') { DB[:nowhere].all }
   end
 end
