@@ -225,6 +225,74 @@ async fn a_session_has_its_temporary_schema_to_itself() {
     assert_eq!(answer(&admin, "SELECT x FROM own").await, "7");
 }
 
+/// Whatever was granted: PostgreSQL asks USAGE of another session's temporary schema, which nobody is granted.
+#[tokio::test]
+async fn what_is_in_another_sessions_temporary_schema_is_out_of_reach() {
+    let server = Server::start(&[]);
+    let admin = client(&server, "archipel").await;
+    people(&admin).await;
+    run(
+        &admin,
+        &[
+            "GRANT ALL ON SCHEMA public TO ann",
+            "CREATE TEMPORARY TABLE own (x int)",
+            "CREATE TEMPORARY SEQUENCE numbers",
+            "GRANT ALL ON own, numbers TO PUBLIC",
+            "CREATE FUNCTION pg_temp.f(int) RETURNS int LANGUAGE sql AS 'SELECT 42'",
+            "CREATE PROCEDURE pg_temp.p() LANGUAGE sql AS 'SELECT 1'",
+            "CREATE AGGREGATE pg_temp.total(int) (sfunc = int4pl, stype = int, initcond = '0')",
+            "CREATE FUNCTION pg_temp.fires() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'",
+            "CREATE TYPE pg_temp.mood AS ENUM ('good')",
+            "CREATE DOMAIN pg_temp.number AS int",
+        ],
+    )
+    .await;
+    let schema =
+        answer(&admin, "SELECT relnamespace::regnamespace FROM pg_class WHERE relname = 'own'").await;
+    let ann = session(&server, "ann").await;
+    run(&ann, &["CREATE TEMPORARY TABLE hers (x int)"]).await;
+    for text in [
+        "SELECT #.f(1)",
+        "SELECT #.missing(1)",
+        "SELECT * FROM #.f(1)",
+        "SELECT #.total(x) FROM hers",
+        "CALL #.p()",
+        "DO $$ BEGIN PERFORM #.f(1); END $$",
+        "DO $$ DECLARE m #.mood; BEGIN END $$",
+        "SELECT 'good'::#.mood",
+        "SELECT 1::#.number",
+        "PREPARE refused (#.mood) AS SELECT 1",
+        "SELECT nextval('#.numbers')",
+        "SELECT * FROM #.numbers",
+        "SELECT '#.own'::regclass",
+        "SELECT '#.f'::regproc",
+        "SELECT '#.f(int)'::regprocedure",
+        "SELECT '#.mood'::regtype",
+        "SELECT to_regclass('#.own')",
+        "SELECT has_function_privilege('#.f(int)', 'execute')",
+        "SELECT has_table_privilege('#.own', 'select')",
+        "SELECT * FROM #.own",
+        "INSERT INTO #.own VALUES (1)",
+        "COPY #.own TO STDOUT",
+        "CREATE TABLE evil (m #.mood)",
+        "CREATE TABLE evil (x int DEFAULT #.f(1))",
+        "CREATE VIEW evil AS SELECT #.f(1)",
+        "CREATE TRIGGER evil BEFORE INSERT ON hers FOR EACH ROW EXECUTE FUNCTION #.fires()",
+        "ALTER FUNCTION #.f(int) STABLE",
+        "DROP FUNCTION #.f(int)",
+        "DROP TABLE IF EXISTS #.missing",
+    ] {
+        let text = text.replace('#', &schema);
+        assert_eq!(outcome(&ann, &text).await, "42501", "{text}");
+    }
+    // One's own is within reach by its full name.
+    let hers = answer(&ann, "SELECT relnamespace::regnamespace FROM pg_class WHERE relname = 'hers'").await;
+    run(&ann, &["CREATE FUNCTION pg_temp.g() RETURNS int LANGUAGE sql AS 'SELECT 7'"]).await;
+    assert_eq!(answer(&ann, &format!("SELECT {hers}.g()")).await, "7");
+    assert_eq!(answer(&ann, &format!("SELECT count(*) FROM {hers}.hers")).await, "0");
+    assert_eq!(answer(&ann, &format!("SELECT '{hers}.hers'::regclass::text")).await, "hers");
+}
+
 #[tokio::test]
 async fn the_server_is_its_superusers() {
     let server = Server::start(&[]);

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use archipel_sql::ast::QualifiedName;
+use archipel_sql::catalog::names::is_own_temporary_schema;
 use archipel_sql::catalog::{Authority, ObjectClass, Privileges, Role, SessionRoles};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::types::Oid;
@@ -58,6 +60,19 @@ impl Session {
         let state = self.catalog_state();
         let authority = Authority { catalog: &state.catalog, role: self.roles().current };
         authority.require_any(relation, ObjectClass::Relation, privileges)
+    }
+
+    /// 42501 for a name in a schema that the role in force may not look into, whether it is there or not
+    /// (LookupExplicitNamespace).
+    pub(in crate::session) fn require_schema_of(&mut self, name: &QualifiedName) -> Result<()> {
+        let path = self.search_path();
+        let Some(schema) = name.schema.as_deref().filter(|schema| !is_own_temporary_schema(schema, &path))
+        else {
+            return Ok(());
+        };
+        let state = self.catalog_state();
+        let authority = Authority { catalog: &state.catalog, role: self.roles().current };
+        authority.require_schema(schema, Privileges::USAGE)
     }
 
     pub(super) fn is_superuser(&self) -> bool {

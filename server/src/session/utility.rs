@@ -483,6 +483,7 @@ impl Session {
             .types
             .iter()
             .map(|ty| {
+                self.require_schema_of(&ty.name)?;
                 let (plain, domain) = catalog.catalog.resolve_declared(ty, &path)?;
                 Ok(domain.unwrap_or(plain.oid))
             })

@@ -4,7 +4,7 @@
 //! What is needed of a table is kept once for each role in whose name it is needed: the union of
 //! what every mention needs.
 
-use archipel_sql::catalog::names::parse_name_text;
+use archipel_sql::catalog::names::{is_own_temporary_schema, parse_name_text};
 use archipel_sql::catalog::{PartitionKeyPart, Privileges, Required, Requirement, Table, TableRef};
 use archipel_sql::error::Result;
 use archipel_sql::parser::data_type_name;
@@ -102,7 +102,7 @@ impl Binder<'_, '_> {
     pub(crate) fn need_schema(&mut self, schema: Option<&str>) {
         let settled = self.env.is_settled || self.env.acting.is_some();
         let Some(schema) = schema.filter(|_| !settled) else { return };
-        if archipel_sql::catalog::names::is_temporary_schema(schema) {
+        if is_own_temporary_schema(schema, self.env.search_path) {
             return;
         }
         if let Some(found) = self.env.catalog.schema(schema) {

@@ -3,7 +3,7 @@
 use archipel_sql::ast::{RoleName, TypeName};
 use archipel_sql::catalog::access::role_dependency::{RoleDependency, RoleTie, RoleUser};
 use archipel_sql::catalog::authority::undefined_role;
-use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
+use archipel_sql::catalog::names::{is_own_temporary_schema, quote_identifier};
 use archipel_sql::catalog::parameters::PARAMETERS;
 use archipel_sql::catalog::{
     Access, Authority, Database, Object, ObjectClass, ObjectKind, PUBLIC, Parameters, Privileges, Relation,
@@ -91,7 +91,7 @@ impl Work<'_> {
     /// 42501 for a type in a schema that the role may not look into.
     pub fn require_lookup(&self, ty: &TypeName) -> Result<()> {
         let schema = if ty.percent_type { &ty.name.catalog } else { &ty.name.schema };
-        match schema.as_deref().filter(|schema| !is_temporary_schema(schema)) {
+        match schema.as_deref().filter(|schema| !is_own_temporary_schema(schema, self.search_path())) {
             Some(schema) if !self.env.system => self.authority().require_schema(schema, Privileges::USAGE),
             _ => Ok(()),
         }

@@ -1,7 +1,7 @@
 //! Schemas that a definition looks into by name: whoever writes it must be allowed to. Those who use what
 //! was defined are not asked again ([`crate::bind::BindEnv::is_settled`]).
 
-use archipel_sql::catalog::names::{is_temporary_schema, parse_name_text};
+use archipel_sql::catalog::names::{is_own_temporary_schema, parse_name_text};
 use archipel_sql::catalog::{Authority, Catalog, Privileges};
 use archipel_sql::error::Result;
 use archipel_sql::parser::{Lexeme, LexemeKind, lexemes};
@@ -16,6 +16,10 @@ pub fn require_schemas(text: &str, env: &DdlEnv<'_>) -> Result<()> {
     }
     // Whoever reads the statement tells what is wrong with it.
     let Ok(parts) = lexemes(text) else { return Ok(()) };
+    // A DROP has no tables that a word before a point could be the name of.
+    let first = parts.first().map(|part| &part.kind);
+    let all = matches!(first, Some(LexemeKind::Word { value, .. }) if value == "drop");
+    let asked = Asked { rights, search_path: env.search_path, all };
     let is_symbol = |at: usize, symbol: &str| {
         let part: Option<&Lexeme> = parts.get(at);
         part.is_some_and(|part| part.kind == LexemeKind::Symbol && &text[part.range.clone()] == symbol)
@@ -26,13 +30,13 @@ pub fn require_schemas(text: &str, env: &DdlEnv<'_>) -> Result<()> {
             (LexemeKind::Word { value: schema, .. }, Some(LexemeKind::Word { value: name, .. }))
                 if begins && is_symbol(at + 1, ".") =>
             {
-                require(schema, name, &rights)?;
+                asked.require(schema, name)?;
             }
             (LexemeKind::String(text), _) if is_name(&parts, at) => {
                 if let Ok(name) = parse_name_text(text)
                     && let Some(schema) = &name.schema
                 {
-                    require(schema, &name.name, &rights)?;
+                    asked.require(schema, &name.name)?;
                 }
             }
             _ => {}
@@ -51,13 +55,24 @@ fn is_name(parts: &[Lexeme], at: usize) -> bool {
         || matches!(word(at.checked_add(2)), Some("regclass" | "regtype" | "regproc"))
 }
 
-/// A word before a point may be the name of a table in the statement: it is a schema's if what comes behind
-/// is in that.
-fn require(schema: &str, name: &str, rights: &Authority<'_>) -> Result<()> {
-    if is_temporary_schema(schema) || !is_there(rights.catalog, schema, name) {
-        return Ok(());
+/// Who looks into schemas, and for what.
+struct Asked<'a> {
+    rights: Authority<'a>,
+    search_path: &'a [String],
+    /// Also for what is not there.
+    all: bool,
+}
+
+impl Asked<'_> {
+    /// A word before a point may be the name of a table in the statement: it is a schema's if what comes
+    /// behind is in that.
+    fn require(&self, schema: &str, name: &str) -> Result<()> {
+        let own = is_own_temporary_schema(schema, self.search_path);
+        if own || !(self.all || is_there(self.rights.catalog, schema, name)) {
+            return Ok(());
+        }
+        self.rights.require_schema(schema, Privileges::USAGE)
     }
-    rights.require_schema(schema, Privileges::USAGE)
 }
 
 fn is_there(catalog: &Catalog, schema: &str, name: &str) -> bool {

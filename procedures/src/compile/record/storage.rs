@@ -1,8 +1,8 @@
 //! Where variables live: types resolved, registers given out.
 
 use archipel_planner::bound::{BoundExpr, ExprKind};
-use archipel_sql::catalog::TableRef;
-use archipel_sql::catalog::names::undefined_schema;
+use archipel_sql::catalog::names::{is_own_temporary_schema, undefined_schema};
+use archipel_sql::catalog::{Authority, Privileges, TableRef};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::parser::parse_type_name;
 use archipel_sql::type_table::{TypeNames, element_of, type_info};
@@ -347,7 +347,10 @@ impl Compiler<'_> {
                 error
             }),
             // PostgreSQL takes what is no column's type for a type's name, and its %TYPE for a mistake.
-            TypeSpec::OfColumn(parts, written) => column_type(parts, self.environment).map_err(|_| {
+            TypeSpec::OfColumn(parts, written) => column_type(parts, self.environment).map_err(|error| {
+                if error.state() == SqlState::INSUFFICIENT_PRIVILEGE {
+                    return error;
+                }
                 let percent = written.start + written.text.find('%').unwrap_or_default();
                 let message = "syntax error at or near \"%\"";
                 let error = SqlError::new(SqlState::SYNTAX_ERROR, message);
@@ -418,6 +421,7 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
     }
     let catalog = &environment.catalog;
     let (schema, path) = (name.name.schema.as_deref(), &environment.search_path);
+    may_look_into(schema, environment)?;
     if let Some(ty) = catalog.user_type(schema, &name.name.name, path) {
         let oid = if name.dimensions > 0 { ty.array_type() } else { ty.oid };
         return Ok(of_type(Type::of(oid), environment));
@@ -429,6 +433,16 @@ fn named_type(text: &str, environment: &Environment) -> Result<VariableType> {
     }
 }
 
+/// 42501 for what is in a schema that whoever calls the routine may not look into (LookupExplicitNamespace).
+fn may_look_into(schema: Option<&str>, environment: &Environment) -> Result<()> {
+    let Some(schema) = schema.filter(|schema| !is_own_temporary_schema(schema, &environment.search_path))
+    else {
+        return Ok(());
+    };
+    let authority = Authority { catalog: &environment.catalog, role: environment.role };
+    authority.require_schema(schema, Privileges::USAGE)
+}
+
 fn find_table(parts: &[String], environment: &Environment) -> Result<TableRef> {
     let (schema, name) = match parts {
         [name] => (None, name),
@@ -436,6 +450,7 @@ fn find_table(parts: &[String], environment: &Environment) -> Result<TableRef> {
         [.., schema, name] => (Some(schema.as_str()), name),
         [] => return Err(SqlError::internal("a name without parts")),
     };
+    may_look_into(schema, environment)?;
     environment.catalog.table(schema, name, &environment.search_path).ok_or_else(|| {
         SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{}\" does not exist", parts.join(".")))
     })

@@ -20,6 +20,7 @@ use crate::statement::{Prepared, RowPlan};
 impl Session {
     /// The table or view of a COPY FROM.
     pub(super) fn table_to_copy_to(&mut self, name: &QualifiedName) -> Result<TableRef> {
+        self.require_schema_of(name)?;
         let host = self.host();
         let path = self.search_path();
         match host.catalog.catalog.require_relation(name, &path)? {

@@ -392,6 +392,7 @@ impl Session {
         let path = self.search_path();
         let mut tables: Vec<(TreeId, String)> = Vec::new();
         for name in &lock.tables {
+            self.require_schema_of(name)?;
             let table = catalog.require_table(name, &path)?;
             if table.kind == TableKind::View {
                 return Err(SqlError::unsupported("LOCK TABLE of a view"));

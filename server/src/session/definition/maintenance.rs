@@ -69,6 +69,7 @@ impl Session {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
         for (name, columns) in &vacuum.tables {
+            self.require_schema_of(name)?;
             let table = catalog.require_table(name, &path)?;
             if self.maintains(table.oid) {
                 check_columns(&table, columns)?;
@@ -118,6 +119,7 @@ impl Session {
         let catalog = self.host().catalog.catalog.clone();
         let tables: Vec<TableRef> = match (what, name) {
             ("index" | "table", Some(name)) => {
+                self.require_schema_of(name)?;
                 let relation = catalog.require_relation(name, &self.search_path())?;
                 let (table, what) = match &relation {
                     Relation::Index(table, _) | Relation::PrimaryKey(table) | Relation::Nominal(table, _) => {
@@ -157,6 +159,7 @@ impl Session {
     /// CLUSTER of a table.
     pub(super) async fn cluster(&mut self, table: &QualifiedName, index: Option<&str>) -> Result<()> {
         let catalog = self.host().catalog.catalog.clone();
+        self.require_schema_of(table)?;
         let table = catalog.require_table(table, &self.search_path())?;
         if !self.maintains(table.oid) {
             return Err(must_be_owner("table", &table.name));

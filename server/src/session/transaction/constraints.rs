@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use archipel_planner::ddl::{named_for_truncate, truncated_tables};
 use archipel_planner::native::DeferredWork;
 use archipel_sql::ast::{AlterTable, AlterTableAction, ObjectWord, QualifiedName, SetConstraints, Statement};
-use archipel_sql::catalog::names::is_temporary_schema;
+use archipel_sql::catalog::names::is_own_temporary_schema;
 use archipel_sql::catalog::{Authority, Catalog, ForeignKey, Privileges, TableRef, TriggerEvent};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
@@ -65,7 +65,7 @@ impl Session {
         let authority = Authority { catalog: &state.catalog, role: self.roles().current };
         let schemas = catalog.schemas_searched(name, &path)?;
         if name.schema.is_some() {
-            for schema in schemas.iter().filter(|schema| !is_temporary_schema(schema)) {
+            for schema in schemas.iter().filter(|schema| !is_own_temporary_schema(schema, &path)) {
                 authority.require_schema(schema, Privileges::USAGE)?;
             }
         }

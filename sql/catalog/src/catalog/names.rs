@@ -344,6 +344,12 @@ pub fn is_temporary_schema(schema: &str) -> bool {
     schema.starts_with("pg_temp_")
 }
 
+/// Whether a schema holds the temporary relations of whoever goes along this path: nobody's leads along
+/// another's.
+pub fn is_own_temporary_schema(schema: &str, search_path: &[String]) -> bool {
+    is_temporary_schema(schema) && search_path.iter().any(|own| own == schema)
+}
+
 /// A search path with the schema of the session's temporary relations behind `pg_temp`, where it says that,
 /// or else at its beginning. The word stays: a path that begins with it makes what is temporary.
 ///

@@ -7,7 +7,7 @@ use super::routine::builtin;
 use super::routine::function_name::built_in_name;
 use super::routine::type_functions;
 use crate::ast::QualifiedName;
-use crate::catalog::names::{is_temporary_schema, parse_name_text, too_many_dots, undefined_schema};
+use crate::catalog::names::{is_own_temporary_schema, parse_name_text, too_many_dots, undefined_schema};
 use crate::catalog::{Authority, Privileges, Relation, RoutineRef};
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -24,7 +24,7 @@ fn check_schema(source: &dyn SystemSource, text: &str) -> Result<()> {
 }
 
 fn may_look_into(source: &dyn SystemSource, schema: &str) -> Result<()> {
-    if is_temporary_schema(schema) {
+    if is_own_temporary_schema(schema, source.search_path()) {
         return Ok(());
     }
     let rights = Authority { catalog: source.catalog(), role: source.roles().current };

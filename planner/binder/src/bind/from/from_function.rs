@@ -129,7 +129,7 @@ impl Binder<'_, '_> {
 
     /// A call in FROM, whose column has a name of its own if it is one without.
     fn call_in_from(
-        &self,
+        &mut self,
         resolved: Resolved,
         (own_name, alias): (String, Option<&TableAlias>),
     ) -> Result<FromCall> {
@@ -158,7 +158,7 @@ impl Binder<'_, '_> {
 
     /// A set-returning function that is built in.
     fn set_in_from(
-        &self,
+        &mut self,
         set: &'static SetFunction,
         mut args: Vec<BoundExpr>,
         types: &[Type],
@@ -190,7 +190,7 @@ impl Binder<'_, '_> {
 
     /// A deployed function.
     fn routine_in_from(
-        &self,
+        &mut self,
         routine: RoutineRef,
         args: Vec<BoundExpr>,
         result: Type,
@@ -218,7 +218,7 @@ impl Binder<'_, '_> {
 
     /// A function of one value that is built in: that may be a row.
     fn scalar_in_from(
-        &self,
+        &mut self,
         function: ResolvedFunction,
         mut args: Vec<BoundExpr>,
         (own_name, alias): (String, Option<&TableAlias>),
@@ -338,7 +338,7 @@ impl Binder<'_, '_> {
     }
 
     /// `AS t(a int, b text)`, which a function returning record needs.
-    fn defined_columns(&self, alias: Option<&TableAlias>) -> Result<Vec<(String, Type)>> {
+    fn defined_columns(&mut self, alias: Option<&TableAlias>) -> Result<Vec<(String, Type)>> {
         let missing = || {
             SqlError::new(
                 SqlState::SYNTAX_ERROR,
@@ -352,7 +352,9 @@ impl Binder<'_, '_> {
         columns
             .iter()
             .map(|column| {
-                let ty = self.data_type(column.data_type.as_ref().ok_or_else(missing)?)?;
+                let data_type = column.data_type.as_ref().ok_or_else(missing)?;
+                self.need_schema_of_type(data_type);
+                let ty = self.data_type(data_type)?;
                 Ok((ident_name(&column.name), ty))
             })
             .collect()
