@@ -412,3 +412,34 @@ fn routines_read_what_was_prepared_as_it_was_read_then() {
     raw.query("SET standard_conforming_strings = on");
     assert_eq!(told(&raw.query("SELECT runs()")), ["a'b", "SELECT 1"]);
 }
+
+/// PostgreSQL sends each row of a COPY before it computes the next: what was sent before an error stays sent.
+#[test]
+fn rows_of_a_copy_before_its_error_are_told() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    raw.query("CREATE FUNCTION says(i int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE '%', i; RETURN i; END $$");
+    raw.query("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    raw.query("INSERT INTO t VALUES (1, 'x'), (2, 'y'), (3, E'\\u0100')");
+    for (copy, answered) in [
+        ("COPY (SELECT 1 / (a - 3) FROM t) TO STDOUT", "HddE"),
+        ("COPY (SELECT 1 / (a - 3) FROM t) TO STDOUT (FORMAT csv, HEADER)", "HdddE"),
+        ("COPY (SELECT 1 / (a - 3) FROM t) TO STDOUT (FORMAT binary)", "HddE"),
+        ("COPY (SELECT 1 / (a - 1) FROM t) TO STDOUT (FORMAT binary)", "HE"),
+        ("COPY (SELECT says(a), 1 / (a - 3) FROM t) TO STDOUT", "HNdNdNE"),
+        ("COPY (INSERT INTO t VALUES (4), (5), (6) RETURNING says(a), 1 / (a - 6)) TO STDOUT", "HNdNdNE"),
+        ("COPY t TO STDOUT (ENCODING latin1)", "HddE"),
+        ("COPY (SELECT none FROM t) TO STDOUT", "E"),
+    ] {
+        assert_eq!(kinds(&raw.query(copy)), format!("{answered}Z"), "{copy}");
+        let bind = framed(b'B', b"\0\0\0\0\0\0\0\0");
+        let execute = framed(b'E', b"\0\0\0\0\0");
+        let answers = raw.pipeline(&[parse(copy), bind, execute]);
+        assert_eq!(kinds(&answers), format!("12{answered}Z"), "{copy}");
+    }
+    raw.query("BEGIN");
+    assert_eq!(kinds(&raw.query("COPY (SELECT 1 / (a - 3) FROM t) TO STDOUT")), "HddEZ");
+    raw.query("ROLLBACK");
+    // Nothing was changed, and the session goes on.
+    assert_eq!(kinds(&raw.query("COPY (SELECT b FROM t WHERE a > 3) TO STDOUT")), "HcCZ");
+}

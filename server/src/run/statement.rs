@@ -192,13 +192,17 @@ impl StatementRun {
     }
 
     /// Whether its client gets the rows before an error: PostgreSQL sends each one before it computes the
-    /// next, where a statement changes nothing.
+    /// next, where a statement changes nothing, and those of a COPY whatever it changes.
     pub fn keeps_rows(&self) -> bool {
-        self.error.is_some()
+        let sends_each = match self.rows_to {
+            RowsTo::Wire(_) => self.plan.is_read_only(),
+            RowsTo::Copy(_) => true,
+            RowsTo::Nowhere | RowsTo::Kept => false,
+        };
+        sends_each
+            && self.error.is_some()
             && !matches!(self.streaming, Streaming::AtEnd)
-            && matches!(self.rows_to, RowsTo::Wire(_))
             && matches!(self.plan.code, Code::Native(_))
-            && self.plan.is_read_only()
     }
 
     /// Whether rows have left.

@@ -23,6 +23,7 @@ use crate::statement::{Body, Prepared, RowPlan};
 impl Session {
     /// The table of a COPY TO: one with rows of its own.
     fn table_to_copy(&mut self, name: &QualifiedName) -> Result<TableRef> {
+        self.require_schema_of(name)?;
         let host = self.host();
         let path = self.search_path();
         let refused = |message: String| SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
@@ -106,20 +107,35 @@ impl Session {
                 let copied = self.run_copy_out(&prepared, plan, rows).await;
                 self.close_copy_to(copied).await?
             }
-            None => {
-                let start = self.output.len();
-                self.output.copy_out_response(columns.len(), rows.is_binary());
-                let copied = self.run_copy_out(&prepared, plan, rows).await;
-                if copied.is_err() {
-                    self.output.truncate(start);
-                }
-                let copied = copied?;
-                self.output.copy_done();
-                copied
-            }
+            None => self.copy_to_client(&prepared, plan, rows, columns.len()).await?,
         };
         self.output.command_complete_count("COPY", copied);
         Ok(())
+    }
+
+    /// Sends the rows to the client. Those before an error stay sent, as PostgreSQL's do, which computes each
+    /// row when the one before it is gone: what the client has got is whole rows, and no CopyDone.
+    async fn copy_to_client(
+        &mut self,
+        prepared: &Arc<Prepared>,
+        plan: &Arc<RowPlan>,
+        rows: CopyRows,
+        columns: usize,
+    ) -> Result<u64> {
+        let (start, flushes) = (self.output.len(), self.flushes);
+        self.output.copy_out_response(columns, rows.is_binary());
+        let copied = self.run_copy_out(prepared, plan, rows).await;
+        if copied.is_ok() {
+            self.output.copy_done();
+        } else if self.reshaped {
+            // It begins once more, unless the client has seen it begin.
+            if self.flushes == flushes {
+                self.output.truncate(start);
+            } else {
+                self.reshaped = false;
+            }
+        }
+        copied
     }
 
     /// Runs the query of a COPY, and answers how many rows it has encoded.

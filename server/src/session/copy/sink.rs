@@ -79,11 +79,9 @@ impl Session {
     /// Ends what rows were written to, and tells the first error. What the client is to get stands in the
     /// output again.
     pub(super) async fn close_copy_to(&mut self, mut copied: Result<u64>) -> Result<u64> {
-        if copied.is_ok()
-            && let Err(error) = self.pass_rows_on().await
-        {
-            copied = Err(error);
-        }
+        // Rows before an error are for whoever takes them, and not for the client.
+        let passed = self.pass_rows_on().await;
+        copied = copied.and_then(|rows| passed.map(|()| rows));
         let Some(to) = self.copy_to.take() else { return copied };
         let CopyTo { abandon, queue, done, messages, looked: _ } = *to;
         // Where the thread has ended before the rows, it has the reason.

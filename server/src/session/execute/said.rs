@@ -4,6 +4,7 @@
 use archipel_engine::id::Epoch;
 use archipel_planner::native::Notice;
 
+use crate::encode::RowsTo;
 use crate::run::statement::StatementRun;
 use crate::session::Session;
 
@@ -26,7 +27,9 @@ impl Answered {
     /// Takes the rows out of a run.
     pub(super) fn of(run: &mut StatementRun) -> Answered {
         let rows = run.out.split_off(run.mark);
-        Answered { mark: run.mark, rows, told: 0, collected: run.plan.collects() }
+        // A COPY sends each row as it comes.
+        let collected = run.plan.collects() && !matches!(run.rows_to, RowsTo::Copy(_));
+        Answered { mark: run.mark, rows, told: 0, collected }
     }
 
     /// Rows that this notice comes behind, and that have not been told.
