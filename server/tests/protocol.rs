@@ -282,6 +282,40 @@ fn what_is_no_row_is_told_by_its_kind_while_a_copy_takes_rows() {
     assert!(raw.receive().is_none());
 }
 
+/// PostgreSQL looks at foreign keys and fires AFTER triggers when all lines have been read.
+#[test]
+fn what_comes_behind_all_lines_of_a_copy_is_about_none_of_them() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let made = raw.query(
+        "CREATE TABLE parent (a int PRIMARY KEY); INSERT INTO parent VALUES (1); \
+         CREATE TABLE child (a int PRIMARY KEY, p int REFERENCES parent); \
+         CREATE FUNCTION says() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE NOTICE 'row %', new.a; IF new.a = 3 THEN RAISE 'three'; END IF; RETURN new; END $$; \
+         CREATE TRIGGER a AFTER INSERT ON child FOR EACH ROW EXECUTE FUNCTION says()",
+    );
+    assert_eq!(common::state(&made), None);
+    let mut copied = |lines: &[u8]| {
+        raw.send(b'Q', b"COPY child FROM STDIN\0");
+        raw.until(b'G');
+        raw.send(b'd', lines);
+        raw.send(b'c', b"");
+        let told = raw.until(b'Z');
+        let error = &told[told.iter().position(|(kind, _)| *kind == b'E').expect("it fails")..];
+        (kinds(&told), common::state(error).unwrap_or_default(), common::field(error, b'W'))
+    };
+    let line = |text: &str| Some(text.to_owned());
+    // A line that is none was found before: no row has been fired for.
+    assert_eq!(
+        copied(b"1\t1\n3\t1\nx\t1\n"),
+        ("EZ".into(), "22P02".into(), line("COPY child, line 3, column a: \"x\""))
+    );
+    assert_eq!(copied(b"1\t7\n2\t1\n"), ("EZ".into(), "23503".into(), None));
+    assert_eq!(copied(b"1\t1\n1\t1\n"), ("EZ".into(), "23505".into(), line("COPY child, line 2")));
+    let fired = line("PL/pgSQL function says() line 1 at RAISE");
+    assert_eq!(copied(b"1\t1\n3\t1\n"), ("NNEZ".into(), "P0001".into(), fired));
+}
+
 #[test]
 fn what_fails_in_a_copied_row_says_which_row_that_was() {
     let server = Server::start(&[]);

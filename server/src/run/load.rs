@@ -145,7 +145,7 @@ impl LoadRun {
         if !self.numbers_left.is_empty() {
             context.effects_mut().numbers_left = std::mem::take(&mut self.numbers_left);
         }
-        let rows = &mut self.rows;
+        let (rows, undone) = (&mut self.rows, self.undone);
         context.params = vec![Datum::Null; rows.width];
         let mut next = 0_usize;
         let done = insert.run_each(&mut context, &mut |context| {
@@ -161,6 +161,10 @@ impl LoadRun {
                 rows.swap(next, &mut context.params);
             }
             next += 1;
+            if !there && undone {
+                // What comes behind the last row, triggers above all, is not for rows that do not stay.
+                return Err(Stop::Abort.into());
+            }
             Ok(there)
         });
         self.inserted = *done.as_ref().unwrap_or(&0);

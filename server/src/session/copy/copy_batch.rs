@@ -210,7 +210,7 @@ impl Session {
                 Some(error) => error,
                 None => self.stop_error(stop),
             };
-            if let Some(row) = completed.program.failed_row {
+            if let Some(row) = completed.program.failed_row.filter(|_| !is_of_own_key(&error)) {
                 let line = format!("COPY {}, line {}", table.name, first_line + row as u64);
                 let shown = contexts.get(row).filter(|_| is_about_row(&error, &table)).cloned();
                 let values = completed.program.rows.iter().nth(row).unwrap_or_default();
@@ -389,6 +389,12 @@ fn is_about_row(error: &SqlError, table: &Table) -> bool {
     rules.contains(&error.state()) && fields.table.is_some()
         || fields.context.is_some()
         || is_data() && table.index_expressions().next().is_none()
+}
+
+/// Whether an error is that of a foreign key, which PostgreSQL looks at when the lines have all been read, and
+/// not one within a trigger's function.
+fn is_of_own_key(error: &SqlError) -> bool {
+    error.state() == SqlState::FOREIGN_KEY_VIOLATION && error.fields().context.is_none()
 }
 
 pub(super) fn plan_of(insert: &Prepared) -> Result<Arc<RowPlan>> {
