@@ -12,13 +12,13 @@ use std::time::Duration;
 
 use archipel_planner::ddl::DistributionCall;
 use archipel_planner::native::LAST_SEQUENCE;
-use archipel_sql::catalog::{Numbered, Privileges};
+use archipel_sql::catalog::{Numbered, Privileges, SessionRoles};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{SessionHost, Snapshot};
-use archipel_sql::interrupt;
 use archipel_sql::io::may_be;
 use archipel_sql::types::Oid;
+use archipel_sql::{interrupt, memory};
 
 use self::wait::waiting;
 use crate::server::row_places::KeyOf;
@@ -27,6 +27,9 @@ use crate::session::large_object::file;
 use crate::session::role_setting;
 use crate::system::Source;
 use crate::system::cells::array;
+
+/// About what a change of a setting takes that is kept, beside its value.
+const PENDING_BYTES: usize = 128;
 
 /// Answers the function `name`.
 pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
@@ -46,8 +49,8 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "lastval" => return last_value(host),
         LAST_SEQUENCE => last_sequence(host).map_or(Datum::Null, |sequence| Datum::Oid(Oid(sequence))),
         "current_database" => Datum::text(&host.entry.database),
-        "current_user" => Datum::text(&role_name(host, host.settings.roles.current)),
-        "session_user" => Datum::text(&role_name(host, host.settings.roles.session)),
+        "current_user" => Datum::text(&role_name(host, host.roles().current)),
+        "session_user" => Datum::text(&role_name(host, host.roles().session)),
         "current_schema" => {
             current_schemas(host, false).first().map_or(Datum::Null, |name| Datum::text(name))
         }
@@ -266,17 +269,27 @@ fn set_config(host: &Host, args: &[Datum]) -> Result<Datum> {
         Datum::Text(text) => text.to_string(),
         _ => String::new(),
     };
+    // They are kept until the statement is over, however many there are.
+    memory::require(PENDING_BYTES + text.len(), "GUCMemoryContext")?;
     if role_setting::is_role_setting(name) {
         if host.settings.is_acting() {
             let message =
                 format!("cannot set parameter \"{}\" within security-definer function", name.to_lowercase());
             return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
         }
-        let roles = host.settings.roles;
+        let roles = host.roles();
         let (catalog, client) = (&host.catalog.catalog, host.entry.role);
-        role_setting::check_role(catalog, roles, client, &name.to_lowercase(), &text)?;
+        let chosen = role_setting::check_role(catalog, roles, client, &name.to_lowercase(), &text)?;
+        let roles = match chosen.map(|role| role.oid) {
+            Some(role) if name.eq_ignore_ascii_case(role_setting::ROLE) => {
+                SessionRoles { current: role, ..roles }
+            }
+            Some(role) => SessionRoles { current: role, session: role },
+            None => SessionRoles { current: roles.session, ..roles },
+        };
         let (name, value, local) = (name.to_string(), text.clone(), *local == Datum::Bool(true));
-        host.asked.note(|asked| asked.settings.push(PendingSetting { name, value, local }));
+        let setting = PendingSetting { name, value, local };
+        host.asked.note(|asked| asked.set_roles(setting, roles));
         return Ok(Datum::text(&text));
     }
     role_setting::require_right(name, &host.rights())?;

@@ -317,6 +317,29 @@ fn what_comes_behind_all_lines_of_a_copy_is_about_none_of_them() {
 }
 
 #[test]
+fn settings_that_triggers_make_during_a_copy_stay() {
+    let server = Server::start(&[]);
+    let mut raw = server.raw();
+    let made = raw.query(
+        "CREATE TABLE t (a int); CREATE FUNCTION sets() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM set_config('app.seen', new.a::text, new.a = 3); RETURN new; END $$; \
+         CREATE TRIGGER a BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION sets()",
+    );
+    assert_eq!(common::state(&made), None);
+    let mut seen_behind = |lines: &[u8]| {
+        raw.send(b'Q', b"COPY t FROM STDIN\0");
+        raw.until(b'G');
+        raw.send(b'd', lines);
+        raw.send(b'c', b"");
+        raw.until(b'Z');
+        common::told(&raw.query("SELECT current_setting('app.seen')")).swap_remove(0)
+    };
+    assert_eq!(seen_behind(b"1\n2\n"), "2");
+    assert_eq!(seen_behind(b"1\n3\n"), "1", "3 was for the transaction alone");
+    assert_eq!(seen_behind(b"5\nx\n"), "1", "nothing of a COPY that fails stays");
+}
+
+#[test]
 fn what_fails_in_a_copied_row_says_which_row_that_was() {
     let server = Server::start(&[]);
     let mut raw = server.raw();

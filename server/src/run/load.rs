@@ -217,7 +217,7 @@ impl Program for LoadRun {
         self.numbers_left = self.take_numbers();
         self.notifications.clear();
         self.ticket = None;
-        self.host.begin_run();
+        self.host.forget_asked();
         let most = self.host.server.engine.one_shot_budget() * ONE_SHOTS_PER_BATCH;
         let budget = budget_of(txn, most);
         let result = catch_unwind(AssertUnwindSafe(|| self.insert_all(txn)));

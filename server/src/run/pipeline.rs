@@ -215,7 +215,7 @@ impl Program for PipelineRun {
             self.sequences.clear();
         }
         self.sequences_set.clear();
-        self.host.begin_run();
+        self.host.forget_asked();
         let budget = budget_of(txn, self.host.server.engine.one_shot_budget());
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         match result.map(|ran| if_in_time(budget.as_ref(), ran)) {

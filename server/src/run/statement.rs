@@ -423,7 +423,7 @@ impl Program for StatementRun {
         self.guards_waits = false;
         // What panics is not run again.
         self.last_attempt = LastAttempt::Written;
-        self.host.begin_run();
+        self.host.forget_asked();
         let budget = budget_of(txn, self.host.server.engine.one_shot_budget());
         let result = catch_unwind(AssertUnwindSafe(|| self.evaluate(txn)));
         let result = result.map(|ran| if_in_time(budget.as_ref(), ran));

@@ -2,7 +2,9 @@
 //!
 //! A host is made when a session's settings or its catalog change, and shared by the programs
 //! it submits, which may run on other threads. Effects on the session (`set_config`) are kept
-//! until the statement is over and take hold only if it succeeded.
+//! until the statement is over and take hold only if it succeeded. A role that is set so counts at once for what
+//! comes later in the statement ([`Host::roles`]): who is told, what is asked of rights. What the statement's own
+//! tables need was asked before it ran, and the search path is the one that its names were looked up in.
 
 mod answers;
 pub mod asked;
@@ -11,7 +13,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use archipel_procedures::Environment;
-use archipel_sql::catalog::{Authority, LookupRecorder, TypesAlong};
+use archipel_sql::catalog::{Authority, LookupRecorder, SessionRoles, TypesAlong};
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{FunctionContext, SessionHost};
 use archipel_sql::style::Quoting;
@@ -20,8 +22,8 @@ use archipel_sql::types::{Oid, Type};
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
-use self::asked::Asked;
 pub use self::asked::PendingSetting;
+use self::asked::{Asked, Requests};
 pub use super::memory::{CursorsShown, Memory, PreparedByName};
 use super::role_setting;
 use crate::catalog::CatalogState;
@@ -44,6 +46,9 @@ pub struct Host {
     pub memory: Arc<Memory>,
     /// What functions of the statement ask for beside it.
     pub asked: Arc<Asked>,
+    /// Whether roles that functions have set are those of who asks this host: not where it serves a routine that
+    /// runs in another's name.
+    follows_asked: bool,
     /// This host as routines with SET clauses see it.
     pub with_settings: OnceLock<Box<WithSettings>>,
     /// Nobody waits any longer for the query that this host was made for; never set where it
@@ -83,6 +88,7 @@ impl Host {
             allowed_sequences: Mutex::default(),
             memory,
             asked: Default::default(),
+            follows_asked: true,
             with_settings: Default::default(),
             given_up: Default::default(),
             outlives: false,
@@ -109,6 +115,7 @@ impl Host {
     fn with(&self, settings: Arc<Effective>) -> Host {
         Host {
             asked: self.asked.clone(),
+            follows_asked: self.follows_asked,
             given_up: self.given_up.clone(),
             outlives: self.outlives,
             ..Host::new(
@@ -136,6 +143,7 @@ impl Host {
             allowed_sequences: Mutex::default(),
             memory: self.memory.clone(),
             asked: self.asked.clone(),
+            follows_asked: self.follows_asked,
             with_settings: Default::default(),
             given_up: self.given_up.clone(),
             outlives: self.outlives,
@@ -143,14 +151,20 @@ impl Host {
         (host, asked)
     }
 
+    /// Whose rights count: the session's roles, or those that functions of the statement have set.
+    pub fn roles(&self) -> SessionRoles {
+        let asked = if self.follows_asked { self.asked.look(Requests::roles) } else { None };
+        asked.unwrap_or(self.settings.roles)
+    }
+
     /// What the role in force may do.
     pub fn rights(&self) -> Authority<'_> {
-        Authority { catalog: &self.catalog.catalog, role: self.settings.roles.current }
+        Authority { catalog: &self.catalog.catalog, role: self.roles().current }
     }
 
     /// For whom policies are looked at: the role in force, and its setting of `row_security`.
     pub fn reader(&self) -> (Oid, bool) {
-        (self.settings.roles.current, self.settings.row_security)
+        (self.roles().current, self.settings.row_security)
     }
 
     /// What routines are compiled against.
@@ -159,7 +173,7 @@ impl Host {
             self.catalog.catalog.clone(),
             Arc::new(self.server.engine.clone()),
             self.settings.written_path.clone(),
-            self.settings.roles.current,
+            self.roles().current,
         );
         let settings = &self.settings;
         let (conflict, row_security) = (settings.variable_conflict, settings.row_security);
@@ -190,20 +204,20 @@ impl Host {
                 let message = format!("cannot set parameter \"{name}\" within security-definer function");
                 return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
             }
-            let (role, others) =
-                role_setting::role_clause(&self.catalog.catalog, self.settings.roles, settings)?;
+            let (role, others) = role_setting::role_clause(&self.catalog.catalog, self.roles(), settings)?;
             let role = role.or(acting_role.map(|role| role_setting::role_value(&role)));
+            let follows_asked = self.follows_asked && role.is_none();
             let mut changed = self.settings.with(&others, role)?;
             changed.within_definer = within_definer;
-            let host = self.with(Arc::new(changed));
+            let host = Host { follows_asked, ..self.with(Arc::new(changed)) };
             // Whoever was faster made the same or another; the list is looked through from here.
             let next = WithSettings { acting, settings: settings.to_vec(), host, next: OnceLock::new() };
             let _ = place.set(Box::new(next));
         }
     }
 
-    /// A program starts (again): what an undone run asked for is forgotten.
-    pub fn begin_run(&self) {
+    /// A program starts (again), or its statement has failed: what an undone run asked for is forgotten.
+    pub fn forget_asked(&self) {
         drop(self.asked.take());
     }
 

@@ -84,7 +84,7 @@ impl SystemSource for Source<'_> {
     }
 
     fn roles(&self) -> SessionRoles {
-        self.0.settings.roles
+        self.0.roles()
     }
 
     fn other_catalogs(&self) -> Vec<Catalog> {

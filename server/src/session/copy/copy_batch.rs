@@ -222,6 +222,8 @@ impl Session {
         let said = std::mem::take(&mut completed.program.notifications);
         self.take_said(said, completed.program.ticket.take(), completed.outcome.depends_on)?;
         self.keep_unchecked(std::mem::take(&mut completed.program.deferred), &table);
+        let LoadRun { host, plan, .. } = &completed.program;
+        self.take_settings(host, plan)?;
         if last {
             self.check_copied().await.map_err(|error| copy_detail(error, committed))?;
         }

@@ -554,14 +554,19 @@ impl Session {
             self.pin_large_objects();
         }
         self.transaction.add_deferred(std::mem::take(&mut run.deferred));
-        let (sets, local) = run
-            .host
+        self.take_settings(&run.host, &run.plan)?;
+        Ok((Ran { rows: run.rows }, run.kept))
+    }
+
+    /// Takes the settings that functions of a statement have changed which is over.
+    pub(super) fn take_settings(&mut self, host: &Host, plan: &RowPlan) -> Result<()> {
+        let (sets, local) = host
             .asked
             .look(|asked| (!asked.settings.is_empty(), asked.settings.iter().any(|change| change.local)));
         if sets {
-            run.plan.note_settings();
+            plan.note_settings();
         }
-        self.apply_settings(&run.host)?;
+        self.apply_settings(host)?;
         if local && !self.transaction.is_open() {
             // The statement was the transaction.
             self.change_settings(|all| {
@@ -569,7 +574,7 @@ impl Session {
                 Ok(())
             })?;
         }
-        Ok((Ran { rows: run.rows }, run.kept))
+        Ok(())
     }
 
     /// Whether a procedure that runs now may end the transaction: outside of blocks, and of texts of

@@ -129,7 +129,7 @@ impl SessionHost for Host {
 
     fn as_owner_of(&self, routine: Oid, settings: &[(String, String)]) -> Result<Option<&dyn SessionHost>> {
         let owner = self.catalog.catalog.owner(routine);
-        let same = owner == self.settings.roles.current;
+        let same = owner == self.roles().current;
         if same && settings.is_empty() { Ok(None) } else { self.changed(settings, Some(owner)) }
     }
 
@@ -146,7 +146,7 @@ impl SessionHost for Host {
         let version = self.catalog.version;
         let version = (version & 0x3fff_ffff) | (version >> 63 << 31);
         let row_security = u64::from(self.settings.row_security) << 30;
-        u64::from(self.settings.roles.current.0) << 32 | row_security | version
+        u64::from(self.roles().current.0) << 32 | row_security | version
     }
 
     fn policy_reader(&self) -> Option<(Oid, bool)> {
@@ -210,15 +210,18 @@ impl SessionHost for Host {
         }
         let asked = (sequence.0, one_of.0);
         let rights = self.rights();
+        let is_sessions = rights.role == self.settings.roles.current;
         // Owners can take rights from themselves.
         let granted = self.catalog.catalog.access(sequence).is_some_and(|access| access.acl.is_some());
         if (!granted && rights.role == self.catalog.catalog.owner(sequence))
-            || self.allowed_sequences.lock().contains(&asked)
+            || (is_sessions && self.allowed_sequences.lock().contains(&asked))
         {
             return Ok(());
         }
         rights.require_any(sequence, ObjectClass::Sequence, one_of)?;
-        self.allowed_sequences.lock().insert(asked);
+        if is_sessions {
+            self.allowed_sequences.lock().insert(asked);
+        }
         Ok(())
     }
 

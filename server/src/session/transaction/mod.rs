@@ -404,6 +404,9 @@ impl Session {
     /// Answers an error. A block becomes failed; an implicit transaction is rolled back.
     pub(super) async fn fail(&mut self, error: &SqlError) {
         self.count(|counters| &counters.errors, 1);
+        if let Some(host) = &self.host {
+            host.forget_asked();
+        }
         match self.transaction.kind {
             Kind::Block => {
                 self.transaction.failed = true;
