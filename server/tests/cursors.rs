@@ -181,3 +181,40 @@ fn portals_go_with_their_transaction_and_their_savepoint() {
     assert_eq!(told(&raw.pipeline(&[execute("before", 1)])), ["34000"]);
     raw.query("ROLLBACK");
 }
+
+/// PostgreSQL computes what is volatile anew, or not, as its plan goes backwards, and warns of it. Here a row that
+/// was fetched stays what it was, and what it has done is done once.
+#[test]
+fn rows_fetched_again_are_the_same_and_computed_once() {
+    let (_server, mut raw) = started();
+    raw.query("CREATE SEQUENCE s");
+    raw.query(
+        "CREATE FUNCTION draws() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN RETURN nextval('s'); END $$",
+    );
+    let once = "a, nextval('s'), random(), clock_timestamp() FROM t";
+    for query in [
+        format!("SELECT {once}"),
+        format!("SELECT {once} ORDER BY a DESC"),
+        format!("SELECT {once} UNION ALL SELECT 0, 0, random(), now()"),
+        "SELECT a, draws() FROM t".to_owned(),
+        "SELECT a FROM t WHERE nextval('s') > 0".to_owned(),
+    ] {
+        raw.query("SELECT setval('s', 1, false)");
+        raw.query("BEGIN");
+        assert_eq!(state(&raw.query(&format!("DECLARE c SCROLL CURSOR FOR {query}"))), None, "{query}");
+        let mut rows = |text: &str| {
+            let mut rows = told(&raw.query(text));
+            rows.pop();
+            rows
+        };
+        let forth = rows("FETCH ALL FROM c");
+        assert!(forth.len() >= 6, "{query}");
+        let mut back = rows("FETCH BACKWARD ALL FROM c");
+        back.reverse();
+        assert_eq!(forth, back, "{query}");
+        assert_eq!(rows("FETCH ABSOLUTE 3 FROM c"), forth[2..3], "{query}");
+        assert_eq!(rows("FETCH PRIOR FROM c"), forth[1..2], "{query}");
+        assert_eq!(rows("SELECT nextval('s')"), ["7"], "{query}");
+        raw.query("ROLLBACK");
+    }
+}

@@ -3,6 +3,10 @@
 //! cursor is opened, and kept.
 //!
 //! Functions that users have made are called when it is opened: they may have to stop for their session.
+//!
+//! A row that was fetched is kept, and is the same when it is fetched again. PostgreSQL computes such columns anew
+//! where its plan can go backwards, draws from sequences once more, and keeps them elsewhere (UNION, for one); its
+//! manual warns that they may differ.
 
 use std::fmt;
 use std::sync::Arc;
