@@ -43,7 +43,7 @@ pub(crate) mod row_security;
 pub mod scope;
 pub(crate) mod span;
 pub mod stored_expression;
-pub(crate) mod system_column;
+pub mod system_column;
 pub(crate) mod undefined;
 pub mod visit;
 

@@ -2,18 +2,20 @@
 //! what a row is:
 //!
 //! - `tableoid` is the table's number, for rows of several tables a column of the scan;
-//! - `ctid` stands for the row's key ([`Binder::row_place`]), or is the number of a row that has none;
+//! - `ctid` stands for the row's key ([`Binder::row_place`]), or is the number of a row that has none; rows of the
+//!   system's catalog have the keys that they have in PostgreSQL, and INSERT tells the number that it has given;
 //! - `xmin` is a number that changes with what is in the row, which is what it is compared for;
 //! - `xmax`, `cmin` and `cmax` are zero: nobody has deleted a row that a query sees, and commands are not counted.
 //!   INSERT tells by a column of its own which rows ON CONFLICT has changed (`xmax`).
 
-use archipel_sql::catalog::{KeyConstraint, Relation as Object};
-use archipel_sql::catalog::{ROW_PLACE, SYSTEM_COLUMNS, TableKind, TableRef};
+use archipel_sql::catalog::{Catalog, KeyConstraint, Relation as Object};
+use archipel_sql::catalog::{ROW_PLACE, SYSTEM_COLUMNS, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::{Result, SqlError, SqlState};
 use archipel_sql::function::{
     ResolvedFunction, ScalarFunction, internal_function, is_place_integer, lookup_functions,
 };
+use archipel_sql::system::is_settled;
 use archipel_sql::types::{Oid, Type};
 use sqlparser::tokenizer::Span;
 
@@ -26,18 +28,84 @@ use crate::bound::{BoundExpr, ExprKind};
 const ROW_VERSION: &str = "xmin";
 
 impl Relation {
-    /// Whether its rows have a system column that is none of its columns: those of views and queries have none,
-    /// and the system's relations no places.
+    /// Whether its rows have a system column that is none of its columns: those of views and queries have none.
     pub(super) fn has_system_column(&self, name: &str) -> bool {
         if !SYSTEM_COLUMNS.contains(&name) {
             return false;
         }
         match self.table.as_ref().map(|table| table.kind) {
             Some(TableKind::Table) => true,
-            Some(TableKind::System) => name != ROW_PLACE,
+            Some(TableKind::System) => self.table.as_ref().is_some_and(|table| is_catalog(table)),
             _ => false,
         }
     }
+}
+
+/// Whether a relation of the system's is a table, and no view.
+fn is_catalog(table: &Table) -> bool {
+    table.schema == "pg_catalog" && is_settled(table)
+}
+
+/// What tells the rows of a table of the system's catalog apart: their numbers, or the columns that are the key in
+/// PostgreSQL, none of which is NULL.
+fn catalog_key(table: &Table) -> Option<Vec<usize>> {
+    let of = |names: &[&str]| names.iter().map(|name| table.column_index(name).map(usize::from)).collect();
+    if let Some(key) = of(&["oid"]) {
+        return Some(key);
+    }
+    let names: &[&str] = match table.name.as_str() {
+        "pg_aggregate" => &["aggfnoid"],
+        "pg_attribute" => &["attrelid", "attnum"],
+        "pg_auth_members" => &["roleid", "member"],
+        "pg_db_role_setting" => &["setdatabase", "setrole"],
+        "pg_depend" => &["classid", "objid", "objsubid", "refclassid", "refobjid", "refobjsubid", "deptype"],
+        "pg_description" | "pg_init_privs" => &["objoid", "classoid", "objsubid"],
+        "pg_foreign_table" => &["ftrelid"],
+        "pg_index" => &["indexrelid"],
+        "pg_inherits" => &["inhrelid", "inhseqno"],
+        "pg_largeobject" => &["loid", "pageno"],
+        "pg_partitioned_table" => &["partrelid"],
+        "pg_range" => &["rngtypid"],
+        "pg_sequence" => &["seqrelid"],
+        "pg_shdepend" => &["dbid", "classid", "objid", "objsubid", "refclassid", "refobjid", "deptype"],
+        "pg_shdescription" => &["objoid", "classoid"],
+        "pg_statistic" => &["starelid", "staattnum", "stainherit"],
+        _ => return None,
+    };
+    of(names)
+}
+
+/// A call of `archipel_row_place`: the place of the row with these values in columns that are the key of a
+/// constraint.
+fn place_call(constraint: Oid, values: Vec<BoundExpr>) -> Result<BoundExpr> {
+    let integers = values.iter().all(|value| is_place_integer(value.ty.oid));
+    let mut args = vec![
+        BoundExpr::constant(Datum::Oid(constraint), Type::OID),
+        BoundExpr::constant(Datum::Bool(integers), Type::BOOL),
+    ];
+    args.extend(values);
+    own_call("archipel_row_place", args, Type::TID)
+}
+
+/// The key of the partitioned table that a key is a part of: rows have one place, whoever reads them.
+fn topmost(catalog: &Catalog, key: &KeyConstraint) -> Oid {
+    let (mut oid, mut parent) = (key.oid, key.parent);
+    while let Some(above) = parent {
+        oid = above;
+        parent = match catalog.relation_by_oid(above) {
+            Some(Object::PrimaryKey(table)) => table.primary_key.as_ref().and_then(|key| key.parent),
+            _ => None,
+        };
+    }
+    oid
+}
+
+/// The place of a row of a table that keeps its rows by a key, over the row; `None` for another table.
+pub fn place_by_key(catalog: &Catalog, table: &Table) -> Result<Option<BoundExpr>> {
+    let Some(key) = &table.primary_key else { return Ok(None) };
+    let columns = key.columns.iter().map(|column| usize::from(*column));
+    let values = columns.map(|column| BoundExpr::column(column, table.columns[column].ty)).collect();
+    place_call(topmost(catalog, key), values).map(Some)
 }
 
 /// A function of our own.
@@ -140,6 +208,11 @@ impl Binder<'_, '_> {
         table: &TableRef,
         span: Span,
     ) -> Result<Option<BoundExpr>> {
+        if table.kind == TableKind::System {
+            let Some(columns) = catalog_key(table) else { return Ok(None) };
+            let values = self.read_for((place, relation), &columns, ROW_PLACE, span);
+            return place_call(table.oid, values).map(Some);
+        }
         let known = &self.levels[place].relations[relation];
         let of_all = table.primary_key.as_ref().filter(|_| !known.reads_heirs());
         let Some(key) = of_all else {
@@ -157,27 +230,9 @@ impl Binder<'_, '_> {
         if !columns.iter().all(is_there) {
             return Err(SqlError::unsupported("ctid of a table whose key is younger than what is stored"));
         }
-        let integers = columns.iter().all(|column| is_place_integer(table.columns[*column].ty.oid));
-        let constraint = self.topmost(key);
-        let mut args = vec![
-            BoundExpr::constant(Datum::Oid(constraint), Type::OID),
-            BoundExpr::constant(Datum::Bool(integers), Type::BOOL),
-        ];
-        args.extend(self.read_for((place, relation), &columns, ROW_PLACE, span));
-        own_call("archipel_row_place", args, Type::TID).map(Some)
-    }
-
-    /// The key of the partitioned table that a key is a part of: rows have one place, whoever reads them.
-    fn topmost(&self, key: &KeyConstraint) -> Oid {
-        let (mut oid, mut parent) = (key.oid, key.parent);
-        while let Some(above) = parent {
-            oid = above;
-            parent = match self.env.catalog.relation_by_oid(above) {
-                Some(Object::PrimaryKey(table)) => table.primary_key.as_ref().and_then(|key| key.parent),
-                _ => None,
-            };
-        }
-        oid
+        let constraint = topmost(self.env.catalog, key);
+        let values = self.read_for((place, relation), &columns, ROW_PLACE, span);
+        place_call(constraint, values).map(Some)
     }
 
     /// Columns of a relation that a system column is made of; messages are about that.

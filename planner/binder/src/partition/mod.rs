@@ -21,9 +21,10 @@ use archipel_sql::types::{Oid, Type};
 
 use crate::bind::binder::Binder;
 use crate::bind::reference::bind_definition;
+use crate::bind::system_column::place_by_key;
 use crate::bind::target::over;
 use crate::bind::{BindEnv, Clause};
-use crate::bound::{BoundExpr, ExprKind, Returning};
+use crate::bound::{Alias, BoundExpr, ExprKind, Rel, Returning, SetOp};
 pub use crate::bound::{Child, Family, Member, PartitionNode};
 use lookup::Lookup;
 
@@ -172,6 +173,22 @@ impl Family {
         Ok(Some(Arc::new(family)))
     }
 
+    /// The rows of a table's family with their places and the numbers of their tables behind the columns, where
+    /// members keep them by keys of their own and so have no numbers: a UNION ALL of the members, to be read alone.
+    pub fn with_places(&self, catalog: &Catalog, alias: &Alias) -> Result<Rel> {
+        let arm = |member: &Member| {
+            let place = place_by_key(catalog, &member.table)?;
+            let numbered = if place.is_none() { member.table.with_numbers() } else { None };
+            let place = place.unwrap_or_else(|| BoundExpr::column(member.table.columns.len(), Type::TID));
+            let number = BoundExpr::constant(Datum::Oid(member.table.oid), Type::OID);
+            let table = numbered.map_or_else(|| member.table.clone(), Arc::new);
+            let input = Box::new(Rel::Scan { table, lock: None, alias: alias.clone() });
+            Ok(Rel::Project { input, exprs: member.places([place, number]) })
+        };
+        let arms = self.members.iter().map(arm).collect::<Result<Vec<Rel>>>()?;
+        Ok(union_all(arms, &self.root))
+    }
+
     /// Whether [`Family::with_numbers`] made it.
     pub fn has_numbers(&self) -> bool {
         self.root.columns.last().is_some_and(|column| column.name == ROW_PLACE)
@@ -180,6 +197,22 @@ impl Family {
     /// The place of a member.
     pub fn place_of(&self, table: Oid) -> Option<usize> {
         self.members.iter().position(|member| member.table.oid == table)
+    }
+}
+
+/// All rows of these, one behind the other; as deep as the logarithm of how many there are.
+fn union_all(mut arms: Vec<Rel>, root: &Table) -> Rel {
+    let right = arms.split_off(arms.len() / 2);
+    match (arms.is_empty(), right.len()) {
+        (true, 0) => {
+            let types = root.columns.iter().map(|column| column.ty);
+            Rel::Values { rows: Vec::new(), types: types.chain([Type::TID, Type::OID]).collect() }
+        }
+        (true, 1) => right.into_iter().next().unwrap_or(Rel::Unit),
+        _ => {
+            let (left, right) = (Box::new(union_all(arms, root)), Box::new(union_all(right, root)));
+            Rel::SetOp { op: SetOp::Union, all: true, left, right }
+        }
     }
 }
 

@@ -240,3 +240,20 @@ fn rows_of_one_object_are_made_without_the_others() {
         assert!(made == 0 && sought <= 20, "{made} times, and {sought} times some: {sql}");
     }
 }
+
+#[test]
+fn rows_of_the_catalog_have_places_and_are_found_by_them() {
+    let (database, host) = database();
+    let ask = |sql: &str| query(&database, &host, sql).map_err(|error| error.message().to_owned());
+    for relation in ["pg_class", "pg_attribute", "pg_type", "pg_proc", "pg_namespace", "pg_constraint"] {
+        let sql = format!("select count(*) > 3 and count(*) = count(distinct ctid) from {relation}");
+        assert_eq!(ask(&sql), Ok(vec!["t".to_owned()]), "{relation}");
+    }
+    let found =
+        "select relname from pg_class where ctid = (select ctid from pg_class where relname = 'account')";
+    assert_eq!(ask(found), Ok(vec!["account".to_owned()]));
+    let joined = "select a.attname from pg_attribute a, pg_attribute b where a.ctid = b.ctid and b.attname = 'balance'";
+    assert_eq!(ask(joined), Ok(vec!["balance".to_owned()]));
+    assert!(ask("select ctid from pg_settings").is_err());
+    assert!(ask("select xmin from pg_views").is_err());
+}

@@ -433,6 +433,33 @@ fn writes_and_returning() {
 }
 
 #[test]
+fn insert_tells_the_places_of_rows_without_a_key() {
+    let mut database = Database::new();
+    database.run(
+        "create table n (a int);
+         create table w (a int, b int) partition by range (a);
+         create table k partition of w (primary key (a)) for values from (0) to (10);
+         create table l partition of w for values from (10) to (20);",
+    );
+    let told = database.run(
+        "insert into n values (1), (2) returning ctid, a;
+         insert into n select 3 returning ctid, a;
+         with q as (insert into n values (4) returning ctid, a) select * from q;
+         insert into n values (5) returning ctid, a + (select count(*) from n where a = -1);
+         insert into w values (1, 1), (11, 1) returning ctid, a;",
+    );
+    assert_eq!(told.lines().count(), 7, "{told}");
+    let there = "select ctid, a from n order by a; select ctid, a from k; select ctid, a from l";
+    assert_eq!(told, database.run(there));
+    // Of partitions of which one has a key of its own, too.
+    let of_all = "select ctid, a from n order by a; select ctid, a from w order by a";
+    assert_eq!(told, database.run(of_all));
+    assert_eq!(database.run("select x.a from w x, k where x.ctid = k.ctid and x.a < 10"), "1\n");
+    // Who has locked the row stands beside it still.
+    assert!(database.run("insert into n values (6) returning xmax, ctid is null, a").ends_with("|f|6\n"));
+}
+
+#[test]
 fn on_conflict() {
     check(
         "create table t (a int primary key, b int unique, n int default 0);

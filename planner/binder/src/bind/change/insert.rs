@@ -17,7 +17,7 @@ use super::target::{Change, ChangeTarget};
 use crate::bind::binder::Binder;
 use crate::bind::clause::Clause;
 use crate::bind::expression::coerce::cannot_cast;
-use crate::bind::from::combine;
+use crate::bind::from::{combine, row_number};
 use crate::bind::level::{Level, LevelKind, Relation, ScopeColumn};
 use crate::bind::name::{ident_name, object_name_parts, object_name_span};
 use crate::bind::span::{output_span, unnest};
@@ -140,6 +140,11 @@ impl Binder<'_, '_> {
         self.need_computed(&table, None)?;
         if table.kind != TableKind::View && target.below().is_none() {
             relation.columns.push(locker(target.row_width()));
+            // A row that is updated instead has its number in another place.
+            let updates = on_conflict.as_ref().is_some_and(|conflict| conflict.update.is_some());
+            if table.primary_key.is_none() && !updates {
+                relation.columns.push(row_number(target.row_width() + 1));
+            }
         }
         let alias = relation.as_target(&table);
         let returning = self.returning(returning.as_deref(), vec![relation])?;

@@ -376,7 +376,12 @@ impl Binder<'_, '_> {
         alias: Alias,
     ) -> Result<Rel> {
         let is_target = std::mem::take(&mut self.env.is_target);
-        let rel = self.all_rows_of(table.clone(), only, lock, relation, alias)?;
+        let with_places = match is_target || only || lock.is_some() {
+            true => None,
+            false => self.rows_with_places(&table, relation, &alias)?,
+        };
+        let all = || self.all_rows_of(table.clone(), only, lock, relation, alias);
+        let rel = with_places.map_or_else(all, Ok)?;
         if is_target { Ok(rel) } else { self.shown_rows(rel, &table, lock) }
     }
 
@@ -409,6 +414,26 @@ impl Binder<'_, '_> {
             }
             None => Ok(Rel::Scan { table: self.scanned(table, relation), lock, alias }),
         }
+    }
+
+    /// The rows of a family of which members have keys of their own, if the statement asks for the places of rows.
+    fn rows_with_places(
+        &self,
+        table: &TableRef,
+        relation: &mut Relation,
+        alias: &Alias,
+    ) -> Result<Option<Rel>> {
+        let has_places = table.is_partitioned() && table.primary_key.is_some();
+        if self.row_numbers != RowNumbers::BehindColumns || has_places || table.kind != TableKind::Table {
+            return Ok(None);
+        }
+        let Some(family) = Family::of(self.env.catalog, table)? else { return Ok(None) };
+        if family.members.iter().all(|member| member.table.primary_key.is_none()) {
+            return Ok(None);
+        }
+        let width = table.columns.len();
+        relation.columns.extend([row_number(width), table_number(width + 1)]);
+        family.with_places(self.env.catalog, alias).map(Some)
     }
 
     /// A table as it is read: with the numbers of its rows, if the statement asks for those.

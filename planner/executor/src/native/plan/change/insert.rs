@@ -108,12 +108,14 @@ impl Compiler<'_> {
         let updates = conflict.as_ref().and_then(|conflict| conflict.update.as_ref());
         let shown = updates.is_some().then(|| self.slots(table.columns.len()));
         let row = shown.as_ref().unwrap_or(&slots).clone();
-        let (returning, locker) = self.returning_with_locker(insert.returning.as_ref(), row)?;
+        let Returned { exprs: returning, locker, number } =
+            self.returned_row(insert.returning.as_ref(), row)?;
         if let Some(update) = updates.filter(|_| returning.is_some()) {
             // The updated row is shown whole.
             self.mark_all(&update.existing);
         }
         let mut kept = [&slots[..], &for_indexes].concat();
+        kept.extend(number);
         if let Some(update) = updates {
             kept.extend(&update.existing);
             kept.extend(update.change.computed());
@@ -134,6 +136,7 @@ impl Compiler<'_> {
             returning,
             shown,
             locker,
+            number,
             kept,
         })
     }
@@ -240,20 +243,23 @@ impl Compiler<'_> {
         Ok(ConflictUpdate { existing, columns, filter, change, triggers, met_before })
     }
 
-    /// What RETURNING answers of a row in these slots; and where it finds who has locked the row, if it asks.
-    fn returning_with_locker(
-        &mut self,
-        returning: Option<&Returning>,
-        mut row: Layout,
-    ) -> Result<(Option<Vec<Source>>, Option<u32>)> {
-        let Some(Returning { exprs, .. }) = returning else { return Ok((None, None)) };
-        let asks = |expr| walk::root_columns(expr).contains(&(row.len() as u16));
-        let locker = exprs.iter().any(asks).then(|| self.slot());
-        if let Some(locker) = locker {
-            self.mark(locker);
-            row.push(locker);
-        }
-        Ok((Some(self.scoped(&row, |c| c.exprs(exprs))?), locker))
+    /// What RETURNING answers of a row in these slots, behind which it finds who has locked the row, and its
+    /// number.
+    fn returned_row(&mut self, returning: Option<&Returning>, mut row: Layout) -> Result<Returned> {
+        let Some(Returning { exprs, .. }) = returning else { return Ok(Returned::default()) };
+        let width = row.len() as u16;
+        let asks = |place: u16| exprs.iter().any(|expr| walk::root_columns(expr).contains(&place));
+        let mut behind = |place: u16| {
+            let slot = self.slot();
+            row.push(slot);
+            asks(place).then(|| {
+                self.mark(slot);
+                slot
+            })
+        };
+        let (locker, number) = (behind(width), behind(width + 1));
+        let exprs = Some(self.scoped(&row, |c| c.exprs(exprs))?);
+        Ok(Returned { exprs, locker, number })
     }
 
     /// Gives generated columns slots of their own, and what they are computed from.
@@ -279,6 +285,14 @@ impl Compiler<'_> {
             .map(|def| Arbiter::Index(def.clone()))
             .ok_or_else(|| SqlError::internal("an index that decides conflicts is not there"))
     }
+}
+
+/// RETURNING of an INSERT, and the slots of what it asks of a new row beside its columns.
+#[derive(Default)]
+struct Returned {
+    exprs: Option<Vec<Source>>,
+    locker: Option<u32>,
+    number: Option<u32>,
 }
 
 /// Whether a source never has a second row, which the first could reference.

@@ -10,6 +10,7 @@ use archipel_sql::types::Type;
 use super::trigger::kept_for;
 use crate::bind::arbiter::no_arbiter;
 use crate::bind::reference::bind_checks;
+use crate::bind::system_column::place_by_key;
 use crate::bound::{
     BoundCheck, BoundChecks, BoundExpr, BoundInsert, CheckKind, ConflictArbiter, OnConflict, Rel,
 };
@@ -148,7 +149,9 @@ impl Compiler<'_> {
             BoundExpr::column(width + usize::from(*place), ty)
         });
         let locker = BoundExpr::column(width, Type::XID);
-        let alone = member.places([number.clone(), locker]);
+        let place = place_by_key(self.env.catalog, &member.table)?;
+        let place = place.unwrap_or_else(|| BoundExpr::column(width + 1, Type::TID));
+        let alone = member.places([number.clone(), locker, place]);
         let beside = member.places(std::iter::once(number).chain(excluded));
         let on_conflict = match &insert.on_conflict {
             None => None,

@@ -71,6 +71,8 @@ pub(crate) struct RowInsert {
     pub(crate) shown: Option<Vec<u32>>,
     /// Where RETURNING finds who has locked the row, if it asks.
     pub(crate) locker: Option<u32>,
+    /// Where it finds the row's number, if it asks: that of a table without a key.
+    pub(crate) number: Option<u32>,
     /// All that writing a proposed row takes, once it is known what will become of it.
     pub(crate) kept: Vec<u32>,
 }

@@ -58,6 +58,7 @@ impl Insert {
             if !insert.propose(ctx)? {
                 continue;
             }
+            insert.give_number(ctx);
             let existing = match insert.foresee(ctx, foreseen, &mut row)? {
                 Foresight::Skip => continue,
                 Foresight::Insert => None,

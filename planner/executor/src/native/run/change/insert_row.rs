@@ -142,9 +142,23 @@ impl RowInsert {
         slots.map(|slot| ctx.frame.slots[*slot as usize].clone()).collect()
     }
 
+    /// Gives the proposed row its number, if RETURNING asks for it.
+    #[inline]
+    pub(super) fn give_number(&self, ctx: &mut ExecContext<'_, '_>) {
+        if let Some(slot) = self.number.filter(|_| self.target.hidden) {
+            let number = ctx.txn.hidden_row_id();
+            ctx.frame.slots[slot as usize].set(Datum::Int8(number));
+        }
+    }
+
     /// Encodes the proposed row, under a number of its own where the table has no key.
     pub(super) fn encode(&self, ctx: &mut ExecContext<'_, '_>, row: &mut Vec<u8>) -> ExecResult<KeyBuf> {
-        let hidden = if self.target.hidden { Some(ctx.txn.hidden_row_id()) } else { None };
+        let given = self.number.map(|slot| &ctx.frame.slots[slot as usize]);
+        let hidden = match given {
+            _ if !self.target.hidden => None,
+            Some(Datum::Int8(number)) => Some(*number),
+            _ => Some(ctx.txn.hidden_row_id()),
+        };
         let mut key = KeyBuf::new();
         let frame = &ctx.frame;
         self.target.encode(|place| &frame.slots[self.slot(place)], hidden, row, &mut key)?;
@@ -227,6 +241,7 @@ impl RowInsert {
         if !self.propose(ctx)? {
             return Ok(0);
         }
+        self.give_number(ctx);
         let key = self.encode(ctx, row)?;
         let written = match &self.conflict {
             None => {
