@@ -536,6 +536,18 @@ mod tests {
         assert_eq!(unknown, Vec::<&str>::new());
     }
 
+    /// Numbers are what functions are known by in the catalog, whoever added which of our own.
+    #[test]
+    fn no_two_functions_have_one_number() {
+        let lines = include_str!("../../../data/proc.tsv")
+            .lines()
+            .chain(include_str!("../../../data/own.tsv").lines());
+        let mut met = std::collections::HashSet::new();
+        let twice: Vec<&str> =
+            lines.filter_map(|line| line.split('\t').next()).filter(|number| !met.insert(*number)).collect();
+        assert_eq!(twice, Vec::<&str>::new());
+    }
+
     /// The same of what is said of functions; and every function that is said to be something is there.
     #[test]
     fn every_intrinsic_is_implemented() {
