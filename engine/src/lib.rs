@@ -16,7 +16,7 @@
 //!   interactive transactions, sequences, definitions, splits, merges and moves
 //! - [`locks`]      LOCK TABLE and advisory locks
 //! - [`snapshot`]   the past, read in pages
-//! - [`table`]      definitions as the running engine knows them
+//! - [`table`]      definitions as the running engine knows them; [`index_uses`] what indexes are used for
 //! - [`storage`]    rows, memcomparable keys, the B+tree, old versions
 //! - [`log`]        redo, group commit, checkpoints, recovery
 //! - [`monitor`]    what is measured, and what follows: partitions that split, merge and move
@@ -39,6 +39,7 @@ pub mod engine;
 pub mod executor;
 pub mod heap;
 pub mod id;
+pub mod index_uses;
 pub mod locks;
 pub mod log;
 #[cfg(test)]

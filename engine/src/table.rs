@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cell::ColumnKind;
 use crate::id::{GroupId, SequenceId, TreeId};
+use crate::index_uses::IndexUses;
 use crate::schema::{IndexDef, IndexPlacement, KeyColumn, Placement, TableDef};
 use crate::storage::key::{decode_cell, encode_cell};
 use crate::storage::{KeyBuf, RowLayout, SharedMap};
@@ -42,6 +43,8 @@ pub struct TableMeta {
 #[derive(Clone, Debug)]
 pub struct IndexMeta {
     pub def: IndexDef,
+    /// What it was used for since it has this tree.
+    pub uses: Arc<IndexUses>,
     pub(crate) root: u32,
     pub(crate) group: GroupId,
 }
@@ -229,7 +232,8 @@ impl Schema {
                 None => self.groups.get_or_default(group).take_root(index.id),
             };
             self.distribute(group, describe(&index.key));
-            indexes.push(IndexMeta { def: index.clone(), root, group });
+            let uses = old.as_ref().and_then(|old| old.index(index.id)).map(|index| index.uses.clone());
+            indexes.push(IndexMeta { def: index.clone(), uses: uses.unwrap_or_default(), root, group });
         }
         // Positions of trees that left their group are free again.
         if let Some(old) = &old {

@@ -4,6 +4,7 @@
 //! used together, row by row: SPADE's links between the actions of a flow graph. This reads them
 //! off a compiled routine; [`crate::advice`] puts those of all routines together.
 
+use archipel_engine::id::TreeId;
 use archipel_planner::route::{Access, RouteKey};
 use archipel_sql::catalog::{Catalog, Distribution, Table};
 use archipel_sql::types::Oid;
@@ -54,6 +55,9 @@ pub struct Evidence {
     /// Its name and the types of its arguments.
     pub signature: String,
     pub reaches: Vec<Reach>,
+    /// The indexes that it looks for something by without the distribution column, or would if their
+    /// entries were by themselves: each once.
+    pub unbound_indexes: Vec<TreeId>,
 }
 
 impl Evidence {
@@ -91,7 +95,13 @@ impl Evidence {
                 joined: access.joined.clone(),
             })
         };
+        let uses = program.accesses.iter().flat_map(|access| &access.uses);
+        let mut unbound_indexes: Vec<TreeId> =
+            uses.filter(|noted| !noted.bound).map(|noted| noted.index).collect();
+        unbound_indexes.sort_unstable();
+        unbound_indexes.dedup();
         Evidence {
+            unbound_indexes,
             routine: program.routine.oid,
             schema: program.routine.schema.clone(),
             signature: program.signature.clone(),

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::statement_view::{Before, Past};
 use super::{Direction, KeyRange, Place, Txn};
 use crate::id::{Epoch, TxnId};
+use crate::index_uses::{Counter, IndexUse, IndexUses};
 use crate::locks::ObjectMode;
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
@@ -58,6 +59,23 @@ impl Txn<'_> {
     ) -> Result<(), Stop> {
         let Some(index) = table.index(index.id) else { return Err(Stop::Recompile) };
         self.scan_place(Place::of_index(table, index), range, direction, visit)
+    }
+
+    /// Counts what was looked for in a table by an index of it.
+    pub fn count_use(&self, uses: &IndexUses, used: IndexUse) {
+        uses.add(self.counter(), used);
+    }
+
+    /// Who counts what this transaction does.
+    #[inline]
+    pub(super) fn counter(&self) -> Counter {
+        let executor = self.worker.executor.map(|own| usize::from(own.0));
+        Counter { executor, executors: self.shared.seats().len() }
+    }
+
+    /// How many partitions a table has; 1 of a reference table.
+    pub fn partitions_of_table(&self, table: &TableMeta) -> usize {
+        self.worker.routing.routes(table.group).len().max(1)
     }
 
     #[inline]

@@ -49,6 +49,7 @@ impl Txn<'_> {
                 self.rollback_to(savepoint);
                 return Ok(Inserted::DuplicateKey(Some(index.def.id)));
             }
+            self.count_writes(index, 1);
         }
         Ok(Inserted::Ok)
     }
@@ -121,6 +122,7 @@ impl Txn<'_> {
                 self.rollback_to(savepoint);
                 return Ok(Inserted::DuplicateKey(Some(index.def.id)));
             }
+            self.count_writes(index, 2);
         }
         Ok(Inserted::Ok)
     }
@@ -151,8 +153,15 @@ impl Txn<'_> {
             let mut entry = KeyBuf::new();
             table.index_key(index, &old, key, &mut entry);
             self.take_out(Place::of_index(table, index), &entry, None)?;
+            self.count_writes(index, 1);
         }
         Ok(true)
+    }
+
+    /// Counts entries of an index that are put in or taken out.
+    #[inline]
+    fn count_writes(&self, index: &IndexMeta, writes: u64) {
+        index.uses.add_writes(self.counter(), writes);
     }
 
     /// The row as it is now, this transaction's own image before the committed one: what a

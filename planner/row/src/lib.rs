@@ -42,7 +42,7 @@ use crate::text::text_of;
 pub use derived::{in_keys, install_key_forms, key_form};
 pub use generic::{read_generic, write_generic};
 pub use numeric::{decode_numeric, encode_numeric};
-pub use table::{has_hidden_id, index_def, storage_key, stored_name, stored_type, table_def};
+pub use table::{has_hidden_id, index_def, other_key, storage_key, stored_name, stored_type, table_def};
 
 /// How values of one SQL type are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

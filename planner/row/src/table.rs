@@ -3,7 +3,7 @@
 use archipel_engine::cell::ColumnKind;
 use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::schema::{IndexDef, IndexPlacement, KeyColumn, KeyForm, Placement, TableDef};
-use archipel_sql::catalog::{Distribution, EntryPlacement, Index, Table};
+use archipel_sql::catalog::{Distribution, EntryPlacement, Index, PlacementOption, Table};
 use archipel_sql::types::Type;
 use smallvec::SmallVec;
 
@@ -94,21 +94,11 @@ pub fn stored_name(table: &Table, column: u16) -> String {
 /// entries though the definition does not ([`EntryPlacement::LedBy`]), the key begins with it, and does
 /// without it further on, where it could say nothing more.
 pub fn index_def(table: &Table, index: &Index) -> IndexDef {
-    let led_by = match (index.global_group, table.entry_placement(index)) {
-        (None, EntryPlacement::LedBy(column)) => Some(column),
-        _ => None,
-    };
-    let lead = led_by.map(|column| key_column(table, column, false, (false, false)));
-    let own = index.columns.iter().enumerate().filter_map(|(place, part)| {
-        let stored = table.stored_place(index.oid, place as u16);
-        let says_more = stored.is_some() || led_by != Some(part.column);
-        let order = (part.descending, part.nulls_first);
-        says_more.then(|| key_column(table, stored.unwrap_or(part.column), stored.is_some(), order))
-    });
+    let led_by = led_by(table, index);
     IndexDef {
         id: TreeId(index.tree),
         name: index.name.clone(),
-        key: lead.into_iter().chain(own).collect(),
+        key: entry_key(table, index, led_by),
         unique: index.unique,
         nulls_equal: index.nulls_equal,
         placement: match index.global_group {
@@ -116,6 +106,36 @@ pub fn index_def(table: &Table, index: &Index) -> IndexDef {
             None => IndexPlacement::Local,
         },
     }
+}
+
+/// The distribution column, where it leads the entries of an index whose definition does not say so.
+fn led_by(table: &Table, index: &Index) -> Option<u16> {
+    match (index.global_group, table.entry_placement(index)) {
+        (None, EntryPlacement::LedBy(column)) => Some(column),
+        _ => None,
+    }
+}
+
+/// The key that an index's entries would have under its other placement ([`Table::other_placement`]); `None` if
+/// it has no other.
+pub fn other_key(table: &Table, index: &Index) -> Option<Vec<KeyColumn>> {
+    let Distribution::Column { column, .. } = table.distribution else { return None };
+    let led_by = match table.other_placement(index)? {
+        PlacementOption::Prefixed => Some(column),
+        PlacementOption::Global => None,
+    };
+    Some(entry_key(table, index, led_by))
+}
+
+fn entry_key(table: &Table, index: &Index, led_by: Option<u16>) -> Vec<KeyColumn> {
+    let lead = led_by.map(|column| key_column(table, column, false, (false, false)));
+    let own = index.columns.iter().enumerate().filter_map(|(place, part)| {
+        let stored = table.stored_place(index.oid, place as u16);
+        let says_more = stored.is_some() || led_by != Some(part.column);
+        let order = (part.descending, part.nulls_first);
+        says_more.then(|| key_column(table, stored.unwrap_or(part.column), stored.is_some(), order))
+    });
+    lead.into_iter().chain(own).collect()
 }
 
 /// A column of a stored row as a part of a key. What is `computed` may be NULL.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, TreeId};
+use archipel_engine::index_uses::UseCounts;
 use archipel_engine::log::MemoryStore;
 use archipel_engine::schema::IndexPlacement;
 use archipel_engine::storage::KeyBuf;
@@ -363,4 +364,79 @@ fn answers_are_those_of_the_same_table_without_indexes() {
         let query = format!("select * from orders where {conditions} order by at desc, tenant, id");
         assert_eq!(with.run(&query), without.run(&query), "{query}");
     }
+}
+
+/// Runs statements; what they add to the counts of an index.
+fn counted(database: &Database, index: &str, statements: &[(&str, &[Datum])]) -> UseCounts {
+    let table = database.catalog.table(None, "orders", &["public".to_owned()]).unwrap();
+    let meta = database.engine.table(TreeId(table.tree)).unwrap();
+    let uses = meta.indexes.iter().find(|known| known.def.name == index).unwrap().uses.clone();
+    let before = uses.sum();
+    for (sql, params) in statements {
+        run(database, sql, params);
+    }
+    uses.sum().since(before)
+}
+
+#[test]
+fn uses_are_counted_by_what_conditions_give() {
+    let database = orders("create index o_s on orders (status) with (placement = prefixed);");
+    let bound = "select id from orders where tenant = $1 and status = $2";
+    let unbound = "select id from orders where status = $1";
+    let open = [Datum::Int4(17), Datum::text("open")];
+    let none = [Datum::text("none")];
+    let count = |sql: &str, params: &[Datum]| counted(&database, "o_s", &[(sql, params)]);
+    let seek = UseCounts { bound: 1, entries: 10, rows: 10, ..UseCounts::default() };
+    assert_eq!(count(bound, &open), seek);
+    assert_eq!(count("select count(*) from orders where tenant = $1 and status = $2", &open).entries, 10);
+    let elsewhere = UseCounts { unbound: 1, missed: 1, ..UseCounts::default() };
+    assert_eq!(count(unbound, &open[1..]), elsewhere, "rows are read for it, and no entries");
+    // Of four partitions fewer rows than those.
+    assert_eq!(count(unbound, &none), UseCounts { narrow: 1, ..elsewhere });
+    // An index by itself would have had the order.
+    assert_eq!(count("select id from orders order by status limit 4", &[]), elsewhere);
+    let nothing = UseCounts::default();
+    for sql in
+        ["select at from orders where tenant = $1 and id = 3", "select id from orders where tenant = $1"]
+    {
+        assert_eq!(count(sql, &open[..1]), nothing, "{sql}");
+    }
+}
+
+#[test]
+fn an_index_by_itself_is_missed_where_one_under_the_tenant_would_lead_on() {
+    let database = orders("create index o_e on orders (email); create index o_a on orders (tenant, at);");
+    let params = [Datum::Int4(17), Datum::text("mail3")];
+    let by_email = ("select id from orders where email = $1", &params[1..]);
+    let unbound = UseCounts { unbound: 1, entries: 40, rows: 40, ..UseCounts::default() };
+    assert_eq!(counted(&database, "o_e", &[by_email]), unbound);
+    // The rows of the tenant are read instead.
+    let both = ("select id from orders where tenant = $1 and email = $2", &params[..]);
+    let missed = UseCounts { bound: 1, missed: 1, ..UseCounts::default() };
+    assert_eq!(counted(&database, "o_e", &[both]), missed);
+    let newest = ("select id from orders where tenant = $1 order by email limit 2", &params[..1]);
+    assert_eq!(counted(&database, "o_e", &[newest]), missed);
+    // One that begins with the tenant is where it is of use.
+    let at = ("select id from orders where tenant = $1 and at = 5", &params[..1]);
+    let seek = UseCounts { bound: 1, entries: 1, rows: 1, ..UseCounts::default() };
+    assert_eq!(counted(&database, "o_a", &[at, by_email]), seek);
+    // A join looks something up once for each row.
+    let joined = (
+        "select count(*) from (values (1), (2), (3)) v (t) join orders on tenant = t and at = 5",
+        &params[..0],
+    );
+    assert_eq!(counted(&database, "o_a", &[joined]).bound, 3);
+}
+
+#[test]
+fn entries_that_are_written_are_counted() {
+    let database = orders("create index o_e on orders (email); create index o_s on orders (status);");
+    let tenant = [Datum::Int4(17)];
+    let of = |index: &str, sql: &str| counted(&database, index, &[(sql, &tenant)]).writes;
+    assert_eq!(of("o_e", "insert into orders values ($1, 500, 'open', 1, 'mail9')"), 1);
+    assert_eq!(of("o_e", "update orders set email = 'mail8' where tenant = $1 and id = 500"), 2);
+    assert_eq!(of("o_e", "update orders set status = 'sent' where tenant = $1 and id = 500"), 0);
+    assert_eq!(of("o_s", "update orders set status = 'open' where tenant = $1 and id = 500"), 2);
+    assert_eq!(of("o_e", "delete from orders where tenant = $1 and id = 500"), 1);
+    assert_eq!(of("o_e", "delete from orders where tenant = $1 and id = 500"), 0);
 }

@@ -15,7 +15,7 @@ mod predict;
 use std::sync::Arc;
 
 use archipel_engine::cell::ColumnKind;
-use archipel_engine::id::GroupId;
+use archipel_engine::id::{GroupId, TreeId};
 use archipel_engine::schema::KeyColumn;
 
 pub use accesses::{Class, accesses_of_expression, classify, is_plain_query};
@@ -59,6 +59,19 @@ pub struct Access {
     /// The columns by which its rows are joined to others, where all of its partitions are read for that:
     /// as evidence, too.
     pub joined: Vec<u16>,
+    /// What indexes of the table were chosen for, or would have been if their entries were elsewhere.
+    pub uses: Vec<NotedUse>,
+}
+
+/// An index that a scan uses, or misses where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotedUse {
+    /// Its tree.
+    pub index: TreeId,
+    /// Whether the conditions give the distribution column.
+    pub bound: bool,
+    /// Whether it goes another way, as the index's entries are not where they would be of use.
+    pub missed: bool,
 }
 
 /// The columns that a table with a primary key could be distributed by: the storage key begins with

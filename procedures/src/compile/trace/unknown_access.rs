@@ -27,6 +27,7 @@ pub(crate) fn unknown_access(what: &str, reason: &str) -> Access {
         among: None,
         candidates: Vec::new(),
         joined: Vec::new(),
+        uses: Vec::new(),
         kept: 1.0,
     }
 }

@@ -347,12 +347,16 @@ impl Table {
     /// partial unique index is kept otherwise). An index that tells rows apart does so within a partition
     /// only, so it has to name the column itself.
     pub fn entry_placement(&self, index: &Index) -> EntryPlacement {
+        self.placement_if(index, index.placement())
+    }
+
+    /// The same, where this was asked for.
+    fn placement_if(&self, index: &Index, asked: Option<PlacementOption>) -> EntryPlacement {
         let column = match self.distribution {
             Distribution::Reference => return EntryPlacement::WithRows,
             Distribution::Column { column, .. } => column,
             Distribution::HiddenId { .. } | Distribution::None => return EntryPlacement::Apart,
         };
-        let asked = index.placement();
         if asked == Some(PlacementOption::Global) || !self.columns[usize::from(column)].not_null {
             return EntryPlacement::Apart;
         }
@@ -364,6 +368,20 @@ impl Table {
         match asked == Some(PlacementOption::Prefixed) && !keeps_apart {
             true => EntryPlacement::LedBy(column),
             false => EntryPlacement::Apart,
+        }
+    }
+
+    /// Where an index's entries could be instead, by `placement`, so that it is of use for something else:
+    /// in the partitions of the rows what is by itself now, and by itself what the distribution column leads
+    /// though the definition does not say so. `None` where no other placement could be of use.
+    pub fn other_placement(&self, index: &Index) -> Option<PlacementOption> {
+        let asked = |placement| self.placement_if(index, Some(placement));
+        match (index.global_group, self.entry_placement(index)) {
+            (None, EntryPlacement::LedBy(_)) => Some(PlacementOption::Global),
+            (Some(_), _) if asked(PlacementOption::Prefixed) != EntryPlacement::Apart => {
+                Some(PlacementOption::Prefixed)
+            }
+            _ => None,
         }
     }
 

@@ -32,7 +32,7 @@ pub(crate) fn key_of(meta: &Meta, index: Option<usize>) -> &[KeyColumn] {
 }
 
 /// What conditions on a part of a key are about.
-enum OnKey {
+pub(super) enum OnKey {
     Column(u32),
     /// Over the table's row.
     Expression(Box<BoundExpr>),
@@ -58,7 +58,16 @@ impl Compiler<'_> {
     }
 
     fn choice_for<'b>(&mut self, on: &Restrictions<'_, 'b>, index: Option<usize>) -> Choice<'b> {
-        let key = key_of(on.meta, index);
+        self.choice_by(on, index, key_of(on.meta, index))
+    }
+
+    /// The path by a tree if its keys were these.
+    pub(super) fn choice_by<'b>(
+        &mut self,
+        on: &Restrictions<'_, 'b>,
+        index: Option<usize>,
+        key: &[KeyColumn],
+    ) -> Choice<'b> {
         let unique_tree = index.is_none_or(|index| on.meta.def.indexes[index].unique);
         let mut choice = Choice::of(index);
         let mut single = true;
@@ -132,7 +141,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn equality<'b>(
+    pub(super) fn equality<'b>(
         &mut self,
         on: &Restrictions<'_, 'b>,
         part: &OnKey,
@@ -333,7 +342,8 @@ impl Compiler<'_> {
         let low = bound(self, &choice.low)?;
         let high = bound(self, &choice.high)?;
         let (unique, reverse) = (choice.unique, choice.reverse);
-        Ok((Path { tree, columns, equals, low, high, unique, reverse, also: Vec::new() }, implied))
+        let counted = self.counted_indexes(on, choice);
+        Ok((Path { tree, columns, equals, low, high, unique, reverse, also: Vec::new(), counted }, implied))
     }
 
     /// What the path touches, for routing.
@@ -344,6 +354,10 @@ impl Compiler<'_> {
         let route = self.route_of(on, choice);
         self.note_known_row(on, choice);
         self.note_route(on, choice.index, route, write);
+        let uses = self.index_uses(on, choice);
+        if let Some(access) = self.accesses.last_mut().filter(|access| access.oid == on.table.oid) {
+            access.uses = uses;
+        }
     }
 
     /// Notes what is known of the first column of a tree's key.
@@ -492,6 +506,7 @@ impl Compiler<'_> {
             kept: 1.0,
             candidates: Vec::new(),
             joined: Vec::new(),
+            uses: Vec::new(),
         }
     }
 

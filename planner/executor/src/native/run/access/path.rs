@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archipel_engine::TableMeta;
+use archipel_engine::index_uses::IndexUses;
 use archipel_engine::schema::{IndexDef, KeyColumn};
 
 use crate::native::run::expression::source::Source;
@@ -24,6 +25,17 @@ pub(crate) enum Tree {
     Index(IndexDef),
 }
 
+/// An index that a scan counts for: the one that it goes by, or one that it would go by if the index's entries
+/// were elsewhere.
+pub(crate) struct CountedIndex {
+    /// Its counts.
+    pub uses: Arc<IndexUses>,
+    /// Whether the conditions give the distribution column.
+    pub bound: bool,
+    /// Whether it is the latter.
+    pub missed: bool,
+}
+
 /// A compiled path.
 pub(crate) struct Path {
     pub tree: Tree,
@@ -38,6 +50,8 @@ pub(crate) struct Path {
     pub reverse: bool,
     /// Other ways into the same tree: what one of them leads to is on the path.
     pub also: Vec<Path>,
+    /// Whose uses are counted; of the other ways those of the first.
+    pub counted: Vec<CountedIndex>,
 }
 
 /// A column of a wanted order.

@@ -11,6 +11,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use archipel_engine::AHEAD_MAX;
+use archipel_engine::index_uses::IndexUse;
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::txn::{Direction, KeyRange};
 use archipel_sql::catalog::Table;
@@ -19,7 +20,7 @@ use archipel_sql::datum::Datum;
 use super::batch::{Batch, ScanColumn};
 use super::key_span::KeySpan;
 use super::lookup::Lookup;
-use super::path::{Meta, Path, Tree};
+use super::path::{CountedIndex, Meta, Path, Tree};
 use crate::bound::RowLock;
 use crate::native::run::expression::code::CompiledPredicate;
 use crate::native::run::operator::lock::lock_row;
@@ -69,6 +70,16 @@ pub(crate) struct Scan {
     pub reevaluated: bool,
 }
 
+/// What one walk along a path goes by, and has come to.
+struct Walk<'c> {
+    /// How many rows nobody asks for.
+    past: &'c Cell<i64>,
+    /// Entries of an index that were read, or rows in ranges of them.
+    entries: Cell<u64>,
+    /// Rows that were looked up by entries.
+    rows: Cell<u64>,
+}
+
 /// Rows of the first batch of a range, unless the plan expects fewer; each further one is four
 /// times as large, up to [`BATCH_ROWS_MAX`].
 pub(crate) const BATCH_ROWS: usize = 24;
@@ -88,6 +99,13 @@ pub(crate) fn decode(columns: &[ScanColumn], row: &[u8], frame: &mut Frame) {
     }
 }
 
+impl Walk<'_> {
+    #[inline]
+    fn read(&self, entries: usize) {
+        self.entries.set(self.entries.get() + entries as u64);
+    }
+}
+
 impl Scan {
     pub fn run(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
         self.run_past(ctx, &Cell::new(0), out)
@@ -101,10 +119,54 @@ impl Scan {
         past: &Cell<i64>,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
-        if self.reevaluated && ctx.txn.sees_newer() {
-            return self.run_again(ctx, out);
+        // Where some are seen as they are now, all of them come.
+        let (again, all) = (self.reevaluated && ctx.txn.sees_newer(), Cell::new(0));
+        let past = if again { &all } else { past };
+        let walk = Walk { past, entries: Cell::new(0), rows: Cell::new(0) };
+        match self.path.counted.is_empty() {
+            true => self.run_walk(ctx, (&walk, again), out),
+            false => self.run_counted(ctx, (&walk, again), out),
         }
-        self.walk(ctx, past, out)
+    }
+
+    /// As [`Scan::run_past`], where uses of indexes are counted: one a run, once it has come to its end or
+    /// enough was found. What was stopped runs again, and counts then.
+    fn run_counted(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        (walk, again): (&Walk<'_>, bool),
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        let mut shown = 0;
+        let flow = self.run_walk(ctx, (walk, again), &mut |ctx| {
+            shown += 1;
+            out(ctx)
+        })?;
+        let (entries, rows) = (walk.entries.get(), walk.rows.get());
+        // Of a table read whole an index would have found what is shown; where there is one, entries may
+        // have been passed over.
+        let found = if self.is_by_index() { entries.max(shown) } else { shown };
+        let narrow = found < ctx.txn.partitions_of_table(&self.meta) as u64;
+        for CountedIndex { uses, bound, missed } in &self.path.counted {
+            let (bound, missed) = (*bound, *missed);
+            let (entries, rows) = if missed { (0, 0) } else { (entries, rows) };
+            ctx.txn.count_use(uses, IndexUse { bound, narrow, missed, entries, rows });
+        }
+        Ok(flow)
+    }
+
+    #[inline]
+    fn run_walk(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        (walk, again): (&Walk<'_>, bool),
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
+        if again { self.run_again(ctx, walk, out) } else { self.walk(ctx, walk, out) }
+    }
+
+    fn is_by_index(&self) -> bool {
+        matches!(self.path.tree, Tree::Index(_))
     }
 
     /// Walks the path.
@@ -112,7 +174,7 @@ impl Scan {
     fn walk(
         &self,
         ctx: &mut ExecContext<'_, '_>,
-        past: &Cell<i64>,
+        walk: &Walk<'_>,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         if self.path.unique {
@@ -129,7 +191,7 @@ impl Scan {
                 Tree::Storage => self.fetch(ctx, &key, out),
                 Tree::Index(_) => {
                     let span = KeySpan { low: key, low_included: true, high: None, point: true };
-                    self.span(ctx, &span, past, out)
+                    self.span(ctx, &span, walk, out)
                 }
             };
         }
@@ -137,7 +199,7 @@ impl Scan {
             let flow = if span.point && matches!(self.path.tree, Tree::Storage) {
                 self.fetch(ctx, &span.low, out)?
             } else {
-                self.span(ctx, span, past, out)?
+                self.span(ctx, span, walk, out)?
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -149,7 +211,12 @@ impl Scan {
     /// Runs where some rows are seen in their newest version: each of them where the path met it
     /// before, or at the end if only its newest version is on the path.
     #[cold]
-    fn run_again(&self, ctx: &mut ExecContext<'_, '_>, out: &mut Out<'_>) -> ExecResult<ControlFlow<()>> {
+    fn run_again(
+        &self,
+        ctx: &mut ExecContext<'_, '_>,
+        walk: &Walk<'_>,
+        out: &mut Out<'_>,
+    ) -> ExecResult<ControlFlow<()>> {
         let spans = self.path.all_spans(ctx)?;
         let mut unmet = Vec::new();
         for key in ctx.txn.newer_rows(&self.meta) {
@@ -158,7 +225,7 @@ impl Scan {
                 unmet.push(key);
             }
         }
-        let flow = self.walk(ctx, &Cell::new(0), out)?;
+        let flow = self.walk(ctx, walk, out)?;
         if flow.is_break() {
             return Ok(flow);
         }
@@ -287,11 +354,11 @@ impl Scan {
         &self,
         ctx: &mut ExecContext<'_, '_>,
         span: &KeySpan,
-        past: &Cell<i64>,
+        walk: &Walk<'_>,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
         let mut batch = ctx.take_batch();
-        let result = self.batches(ctx, (span, past), &mut batch, out);
+        let result = self.batches(ctx, (span, walk), &mut batch, out);
         if let Some(place) = self.lookup.as_ref().and_then(|lookup| lookup.place) {
             // Whoever had enough has left some.
             ctx.frame.looked_up[place].forget();
@@ -323,7 +390,7 @@ impl Scan {
     /// Whether each entry of the index stands for a row that is shown: there is no condition or lock
     /// for which the row has to be looked at.
     fn shows_entries(&self, ctx: &ExecContext<'_, '_>) -> bool {
-        matches!(self.path.tree, Tree::Index(_))
+        self.is_by_index()
             && self.filter.is_none()
             && self.lock.is_none()
             && !self.reevaluated
@@ -334,7 +401,7 @@ impl Scan {
     fn batches(
         &self,
         ctx: &mut ExecContext<'_, '_>,
-        (span, past): (&KeySpan, &Cell<i64>),
+        (span, walk): (&KeySpan, &Walk<'_>),
         batch: &mut Batch,
         out: &mut Out<'_>,
     ) -> ExecResult<ControlFlow<()>> {
@@ -401,18 +468,23 @@ impl Scan {
                         }
                         self.emit(ctx, batch.key(row), out)?
                     }
-                    Tree::Index(_) if entries && past.get() > 0 => {
-                        past.set(past.get() - 1);
+                    Tree::Index(_) if entries && walk.past.get() > 0 => {
+                        walk.past.set(walk.past.get() - 1);
                         ctx.tick()?;
                         ControlFlow::Continue(())
                     }
                     Tree::Index(_) if only_entries => self.emit(ctx, batch.key(row), out)?,
-                    Tree::Index(_) => self.fetch_entry(ctx, span, batch.key(row), out)?,
+                    Tree::Index(_) => {
+                        walk.rows.set(walk.rows.get() + 1);
+                        self.fetch_entry(ctx, span, batch.key(row), out)?
+                    }
                 };
                 if flow.is_break() {
+                    walk.read(row + 1);
                     return Ok(flow);
                 }
             }
+            walk.read(batch.rows);
             if batch.rows < limit {
                 return Ok(ControlFlow::Continue(()));
             }
