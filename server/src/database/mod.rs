@@ -23,6 +23,7 @@ use parking_lot::Mutex;
 
 use crate::catalog::{CatalogHandle, SharedCatalogHandle};
 use crate::design::counts::{AllCounts, Classes};
+use crate::design::recent_uses::RecentUses;
 use crate::design::{Designer, OpenBlocks};
 use crate::notifications::Hub;
 use crate::system::sizes::Sizes;
@@ -64,6 +65,8 @@ pub struct Database {
     pub designer: Designer,
     /// How calls of routines went.
     pub calls: AllCounts,
+    /// What indexes were used for of late.
+    pub recent_uses: RecentUses,
     pub door: Door,
     /// There is no such database any more.
     ended: AtomicBool,
@@ -85,6 +88,7 @@ impl Database {
             sizes: Sizes::default(),
             designer: Designer::default(),
             calls: AllCounts::new(numbers.classes.clone()),
+            recent_uses: RecentUses::default(),
             door: Door::default(),
             ended: AtomicBool::default(),
             catalog_xid: Mutex::default(),

@@ -12,13 +12,16 @@
 //! - `known`    what was read off routines, kept while it holds
 //! - [`counts`] calls of routines, as they went
 //! - [`view`]   `archipel.design_advice`
+//! - `recent_uses` what indexes were used for of late; `index_placement` where they should be instead
 //! - `designer` what was read so far, and what is to be done about it; `relocation` how a table is moved
 //! - `open_blocks` transaction blocks that define, which the server keeps out of the way of
 
 mod cache;
 pub mod counts;
 mod designer;
+pub(crate) mod index_placement;
 mod open_blocks;
+pub(crate) mod recent_uses;
 mod rekey;
 mod relocation;
 pub mod view;
@@ -191,8 +194,20 @@ pub async fn follow(server: Arc<Server>, database: Arc<Database>) {
             }
         } else {
             retry = RETRY_MIN;
-            database.catalog.changed().await;
+            changed(&server, &database).await;
             let _ = tokio::time::timeout(QUIET_MAX, quiet(&database)).await;
+        }
+    }
+}
+
+/// Waits for another catalog, and halves meanwhile what is counted of indexes when it is time.
+async fn changed(server: &Server, database: &Database) {
+    loop {
+        index_placement::recent_uses(server, database);
+        let rest = database.recent_uses.rest(crate::clock::now());
+        let changed = tokio::time::timeout(rest, database.catalog.changed()).await;
+        if changed.is_ok() || database.has_ended() {
+            return;
         }
     }
 }

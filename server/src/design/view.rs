@@ -1,5 +1,5 @@
 //! `archipel.design_advice`: what deployed routines show of where tables belong, what follows
-//! from it, and whether it was done.
+//! from it, and whether it was done; and which indexes should be elsewhere, by what they were used for.
 
 use archipel_procedures::advice::{Advice, Kind};
 use archipel_procedures::evidence::Evidence;
@@ -7,8 +7,9 @@ use archipel_sql::catalog::{Catalog, Distribution};
 use archipel_sql::datum::{Array, Datum, Dimension};
 use archipel_sql::types::{Oid, Type};
 
-use super::design_of;
+use super::index_placement::{PlacementAdvice, placement_advice, recent_uses};
 use super::relocation::is_on;
+use super::{Counted, design_of};
 use crate::session::host::Host;
 use crate::system::cells::text_array;
 use crate::system::visibility::Sight;
@@ -25,9 +26,10 @@ pub const COLUMNS: &[(&str, Type)] = &[
     ("applied", Type::BOOL),
     ("reason", Type::TEXT),
     ("statements", Type::TEXT),
+    ("claims_saved_per_hour", Type::INT8),
 ];
 
-/// A row for what one routine shows of some tables.
+/// A row for what one routine shows of some tables, and one for each index that should be elsewhere.
 pub fn rows(host: &Host) -> Vec<Vec<Datum>> {
     let environment = host.environment();
     let (evidence, design) = design_of(&host.server, &host.database, &environment);
@@ -37,7 +39,30 @@ pub fn rows(host: &Host) -> Vec<Vec<Datum>> {
             && advice.tables.iter().all(|(table, _)| sight.table(*table))
     };
     let seen = design.advice.iter().filter(is_seen);
-    seen.map(|advice| row(host, &evidence[advice.evidence], advice)).collect()
+    let of_routines = seen.map(|advice| row(host, &evidence[advice.evidence], advice));
+    let recent = recent_uses(&host.server, &host.database);
+    let sizes = Counted::of(&host.server, &host.database);
+    let placement = placement_advice(&host.catalog.catalog, &evidence, &recent, &sizes);
+    let of_indexes = placement.iter().filter(|advice| sight.table(advice.table));
+    of_routines.chain(of_indexes.map(|advice| index_row(host, advice))).collect()
+}
+
+fn index_row(host: &Host, advice: &PlacementAdvice) -> Vec<Datum> {
+    let catalog = &host.catalog.catalog;
+    let rows_of = [(advice.table, Some(advice.column))];
+    vec![
+        Datum::text("placement"),
+        Datum::text(&advice.schema),
+        Datum::Null,
+        Datum::Null,
+        text_array(&[&table_text(catalog, advice.table, Some(advice.column))]),
+        groups(catalog, &rows_of),
+        Datum::Null,
+        Datum::Bool(false),
+        Datum::text(&advice.reason),
+        Datum::text(&advice.statement),
+        Datum::Int8(i64::try_from(advice.saved_per_hour).unwrap_or(i64::MAX)),
+    ]
 }
 
 fn row(host: &Host, evidence: &Evidence, advice: &Advice) -> Vec<Datum> {
@@ -53,11 +78,12 @@ fn row(host: &Host, evidence: &Evidence, advice: &Advice) -> Vec<Datum> {
         Datum::text(&evidence.signature),
         argument.map_or(Datum::Null, Datum::text),
         text_array(&tables),
-        groups(catalog, advice),
+        groups(catalog, &advice.tables),
         Datum::Int8(calls as i64),
         Datum::Bool(advice.applied),
         Datum::text(&reason(host, advice)),
         if advice.statements.is_empty() { Datum::Null } else { Datum::text(&advice.statements.join("\n")) },
+        Datum::Null,
     ]
 }
 
@@ -75,7 +101,7 @@ fn table_text(catalog: &Catalog, oid: Oid, column: Option<u16>) -> String {
 }
 
 /// The groups of the tables, beside them; 0 is that of reference tables.
-fn groups(catalog: &Catalog, advice: &Advice) -> Datum {
+fn groups(catalog: &Catalog, tables: &[(Oid, Option<u16>)]) -> Datum {
     let group = |oid: &Oid| match catalog.table_by_oid(*oid).map(|table| table.distribution) {
         Some(Distribution::Column { group, .. } | Distribution::HiddenId { group }) => {
             Datum::Int4(group as i32)
@@ -83,7 +109,7 @@ fn groups(catalog: &Catalog, advice: &Advice) -> Datum {
         Some(Distribution::Reference) => Datum::Int4(0),
         Some(Distribution::None) | None => Datum::Null,
     };
-    let values: Vec<Datum> = advice.tables.iter().map(|(oid, _)| group(oid)).collect();
+    let values: Vec<Datum> = tables.iter().map(|(oid, _)| group(oid)).collect();
     let dimensions = vec![Dimension { length: values.len(), lower_bound: 1 }];
     Datum::Array(std::sync::Arc::new(Array { element: Oid::INT4, dimensions, values }))
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use archipel_engine::id::{GroupId, PartitionId};
-use archipel_sql::catalog::{Column, Table, TableKind, TableRef};
+use archipel_engine::id::{GroupId, PartitionId, TreeId};
+use archipel_sql::catalog::{Column, Index, Table, TableKind, TableRef};
 use archipel_sql::datum::Datum;
 use archipel_sql::error::Result;
 use archipel_sql::types::{Oid, Type};
@@ -407,15 +407,22 @@ fn known_tables(host: &Host, columns: &[(&str, Type)], all: bool) -> Vec<Vec<Dat
     tables.filter(|table| is_counted(table, all)).map(row).collect()
 }
 
-/// The indexes of the tables, with NULL for what is not counted; `all`: those of the system's tables, too.
+/// The indexes of the tables, with NULL for what is not counted: uses of primary keys, which are the tables, and
+/// of indexes without entries. `all`: those of the system's tables, too.
 fn known_indexes(host: &Host, all: bool) -> Vec<Vec<Datum>> {
     let mut rows = Vec::new();
     let tables = host.catalog.catalog.tables();
     for table in tables.filter(|table| is_counted(table, all)) {
-        let primary = table.primary_key.iter().map(|key| (key.oid, &key.name));
-        for (oid, name) in primary.chain(table.indexes.iter().map(|index| (index.oid, &index.name))) {
+        let meta = host.server.engine.table(TreeId(table.tree));
+        let counted = |index: &Index| Some(meta.as_ref()?.index(TreeId(index.tree))?.uses.sum());
+        let primary = table.primary_key.iter().map(|key| (key.oid, &key.name, None));
+        let others = table.indexes.iter().map(|index| (index.oid, &index.name, counted(index)));
+        for (oid, name, counts) in primary.chain(others) {
             let mut row = vec![Datum::Oid(table.oid), Datum::Oid(oid)];
             row.extend([text(&table.schema), text(&table.name), text(name)]);
+            if let Some(counts) = counts {
+                row.extend([big(counts.served()), big(counts.entries), big(counts.rows)]);
+            }
             row.resize(INDEX_STATISTICS.len(), Datum::Null);
             rows.push(row);
         }
