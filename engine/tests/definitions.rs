@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use archipel_engine::cell::{Cell, ColumnKind};
 use archipel_engine::id::{GroupId, SequenceId, TreeId};
 use archipel_engine::log::memory::Survivors;
-use archipel_engine::schema::{IndexDef, Placement, TableDef};
+use archipel_engine::schema::{IndexDef, IndexPlacement, Placement, TableDef};
 use archipel_engine::storage::KeyBuf;
 use archipel_engine::txn::{BuildStep, FillIndex};
 use archipel_engine::{
@@ -74,9 +74,14 @@ fn fill(engine: &Engine, rows_max: usize, mut between: impl FnMut(usize)) -> Res
 
 /// The owners in the order of the index on balances, with those.
 fn by_balance(engine: &Engine) -> Vec<(i64, i64)> {
-    let found = unpredicted(engine, |txn| {
+    by_index(engine, BY_BALANCE)
+}
+
+/// The same by another index on balances.
+fn by_index(engine: &Engine, id: TreeId) -> Vec<(i64, i64)> {
+    let found = unpredicted(engine, move |txn| {
         let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
-        let index = table.def.indexes.iter().find(|index| index.id == BY_BALANCE).ok_or(Stop::Recompile)?;
+        let index = table.def.indexes.iter().find(|index| index.id == id).ok_or(Stop::Recompile)?;
         let mut keys = Vec::new();
         txn.scan_index(&table, index, KeyRange::ALL, Direction::Ascending, &mut |_, key| {
             keys.push(key.to_vec());
@@ -327,6 +332,45 @@ fn a_start_knows_nothing_of_an_index_that_was_not_complete() {
         build(&again, BuildStep::Complete(BY_BALANCE)).expect("complete");
         assert_eq!(by_balance(&again), balances(&again));
     }
+}
+
+#[test]
+fn an_index_comes_in_the_place_of_another_that_serves_until_then() {
+    const BESIDE: TreeId = TreeId(301);
+    let (engine, store) = stepped();
+    open_bank(&engine, 30);
+    declare(&engine);
+    fill(&engine, 10, |_| {}).expect("filled");
+    build(&engine, BuildStep::Complete(BY_BALANCE)).expect("complete");
+    let group = GroupId(BESIDE.0);
+    let beside = IndexDef { id: BESIDE, placement: IndexPlacement::Global { group }, ..balance_index_def() };
+    build(&engine, BuildStep::Declare(beside)).expect("declared");
+    let writer = engine.clone();
+    fill(&engine, 8, |slice| {
+        let (done, _) = unpredicted(&writer, move |txn| set_balance(txn, slice as i64, 500));
+        assert_eq!(done, Ok(Inserted::Ok));
+        assert_eq!(by_balance(&writer), balances(&writer));
+    })
+    .expect("filled");
+    let steps = [
+        DdlOp::BuildIndex { table: ACCOUNTS, step: BuildStep::Complete(BESIDE) },
+        DdlOp::DropIndex { table: ACCOUNTS, index: BY_BALANCE },
+    ];
+    let exchange = move |txn: &mut Txn<'_>| {
+        txn.claim_for(steps.iter(), [])?;
+        steps.iter().try_for_each(|step| txn.ddl(step.clone()).map(drop))
+    };
+    let (done, _) = run(&engine, |_, claims| claims.add_group(REFERENCE_GROUP), exchange);
+    assert_eq!(done, Ok(()));
+    assert_eq!(by_index(&engine, BESIDE), balances(&engine));
+    let (written, _) = unpredicted(&engine, |txn| set_balance(txn, 20, 501));
+    assert_eq!(written, Ok(Inserted::Ok));
+    let table = engine.table(ACCOUNTS).expect("there");
+    assert!(table.index(BY_BALANCE).is_none() && table.declared().is_empty());
+    assert!(engine.routes().iter().all(|route| route.group != GroupId(BY_BALANCE.0)));
+    engine.step_log().expect("written");
+    let again = reopen_stepped(&store.crash(Survivors::Synced));
+    assert_eq!(by_index(&again, BESIDE), balances(&engine));
 }
 
 #[test]

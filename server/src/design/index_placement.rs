@@ -122,12 +122,12 @@ pub(super) fn placement_advice(
     let tables = catalog.tables().filter(|table| table.is_stored() && table.schema != "pg_catalog");
     for table in tables {
         let Distribution::Column { column, group } = table.distribution else { continue };
-        let rows = sizes.rows(&table);
+        let rows = sizes.rows(table);
         let pages = (sizes.partitions(group) as u64).max(rows.div_ceil(PAGE_ROWS)).max(1);
         for (place, index) in table.indexes.iter().enumerate() {
             let uses = recent.get(&TreeId(index.tree)).filter(|recent| recent.counts != UseCounts::default());
             let Some((to, uses)) = table.other_placement(index).zip(uses) else { continue };
-            let ruled_out = to == PlacementOption::Prefixed && asks_without(&table, index, column, evidence);
+            let ruled_out = to == PlacementOption::Prefixed && asks_without(table, index, column, evidence);
             let own = Lost { ruled_out, ..Lost::of(*uses, pages, rows, to) };
             let whole = whole_of(catalog, Relation::Index(table.clone(), place));
             let key = (whole.oid(), to == PlacementOption::Global);

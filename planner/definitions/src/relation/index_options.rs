@@ -1,4 +1,5 @@
-//! ALTER INDEX … SET and RESET: storage parameters, of which [`PLACEMENT`] alone changes anything.
+//! ALTER INDEX … SET and RESET: storage parameters, of which [`PLACEMENT`] alone changes anything: the index is
+//! dropped and made again where it belongs, under the name and the oid that it has.
 
 use archipel_engine::id::TreeId;
 use archipel_engine::txn::DdlOp;
@@ -130,8 +131,11 @@ fn change_index(table: Oid, index: Oid, change: Change<'_>, work: &mut Work<'_>)
         mark(table, work, |table| *table = changed);
         return Ok(());
     }
-    // Under the number that it has: until a block commits, its statements go on with the tree of before.
+    // Under the number that it has: until a block commits, its statements go on with the tree of before. Who
+    // has no block may fill another tree beside it.
     let (of, tree) = (TreeId(before.tree), before.indexes[place].tree);
+    let beside = TreeId(work.tree());
+    work.plan.moved_indexes.push((TreeId(tree), beside));
     work.operation(DdlOp::DropIndex { table: of, index: TreeId(tree) });
     if before.indexes[place].unique {
         work.name_unique(tree, &before.indexes[place].name);

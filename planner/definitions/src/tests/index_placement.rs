@@ -147,16 +147,24 @@ fn a_column_that_may_be_null_leads_no_index_until_it_may_not() {
 /// What an ALTER INDEX asks of the engine.
 #[track_caller]
 fn operations(database: &mut Database, script: &str) -> Vec<DdlOp> {
+    plan(database, script).operations
+}
+
+#[track_caller]
+fn plan(database: &mut Database, script: &str) -> DdlPlan {
     let mut plans = database.run(script);
     assert_eq!(plans.len(), 1);
-    plans.remove(0).operations
+    plans.remove(0)
 }
 
 #[test]
 fn alter_index_makes_the_entries_anew_where_they_belong_elsewhere() {
     let mut database = database("create index i on orders (status)");
     let before = database.table("orders").indexes[0].clone();
-    let made = operations(&mut database, "alter index i set (placement = prefixed)");
+    let DdlPlan { operations: made, moved_indexes, .. } =
+        plan(&mut database, "alter index i set (placement = prefixed)");
+    let [(from, beside)] = moved_indexes[..] else { panic!("{moved_indexes:?}") };
+    assert!(from.0 == before.tree && beside.0 > database.table("orders").tree, "{beside:?}");
     let [DdlOp::DropIndex { index: dropped, .. }, DdlOp::CreateIndex { index, .. }] = &made[..] else {
         panic!("{made:?}")
     };

@@ -129,6 +129,9 @@ pub struct DdlPlan {
     pub duplicates: Vec<(TreeId, Validation)>,
     /// The oids of what it makes, nobody else's until this is dropped: not before it is committed and published.
     pub drawn: DrawnOids,
+    /// Indexes that are dropped and made again elsewhere, by their trees, with the numbers of trees that may
+    /// take the entries while the others are in use.
+    pub moved_indexes: Vec<(TreeId, TreeId)>,
     /// Names of the trees in `operations`, for [`DdlPlan::duplicate_keys`].
     pub(super) unique_names: Vec<(TreeId, String)>,
 }

@@ -13,6 +13,12 @@
 //! and never hear of keys of an index that is not there. At the end it is planned once more, on the
 //! catalog of then.
 //!
+//! An index that ALTER INDEX puts elsewhere (`placement`) is built so beside the one that is there, in a tree of
+//! another number: readers go on with the old one, writers keep up both. ACCESS EXCLUSIVE is asked for once the
+//! new one is filled, and the step that completes it drops the old one: nobody has uncommitted entries there, or
+//! a place in it, by then. It is locked for as long as that takes, and as it takes those who use the table in open
+//! transactions to end.
+//!
 //! It changes the layout of the table, so that plans are to be made anew, those of routines too: the catalog
 //! gets the table as it is once more with the declaration, and when it is given up.
 //!
@@ -46,26 +52,49 @@ const GIVEN_UP_AGAIN: Duration = Duration::from_secs(1);
 /// How long a client waits for that.
 const GIVEN_UP_WITHIN: Duration = Duration::from_secs(10);
 
-/// The indexes that a plan makes and nothing else; `None` if it does more.
-fn made_indexes(plan: &DdlPlan) -> Option<Vec<(TreeId, IndexDef)>> {
-    let made = plan.operations.iter().map(|operation| match operation {
-        DdlOp::CreateIndex { table, index } => Some((*table, index.clone())),
-        _ => None,
-    });
-    let made: Vec<(TreeId, IndexDef)> = made.collect::<Option<_>>()?;
+/// An index that a plan makes.
+struct Built {
+    table: TreeId,
+    index: IndexDef,
+    /// Its number in the plan. Where that is another it is the one of the index that goes for this one.
+    planned: TreeId,
+}
+
+impl Built {
+    /// Whether it comes in the place of another.
+    fn replaces(&self) -> bool {
+        self.planned != self.index.id
+    }
+}
+
+/// The indexes that a plan makes, or makes again elsewhere, and nothing else; `None` if it does more.
+fn made_indexes(plan: &DdlPlan) -> Option<Vec<Built>> {
+    let moved = |id: TreeId| plan.moved_indexes.iter().find(|(from, _)| *from == id).map(|(_, to)| *to);
+    let mut made = Vec::new();
+    for operation in &plan.operations {
+        match operation {
+            DdlOp::CreateIndex { table, index } => {
+                let id = moved(index.id).unwrap_or(index.id);
+                let (table, planned) = (*table, index.id);
+                made.push(Built { table, index: IndexDef { id, ..index.clone() }, planned });
+            }
+            DdlOp::DropIndex { index, .. } if moved(*index).is_some() => {}
+            _ => return None,
+        }
+    }
     (!made.is_empty() && plan.validations.is_empty()).then_some(made)
 }
 
 /// The tables of indexes, each once.
-fn tables_of(indexes: &[(TreeId, IndexDef)]) -> Vec<TreeId> {
-    let mut tables: Vec<TreeId> = indexes.iter().map(|(table, _)| *table).collect();
+fn tables_of(indexes: &[Built]) -> Vec<TreeId> {
+    let mut tables: Vec<TreeId> = indexes.iter().map(|built| built.table).collect();
     tables.sort_unstable();
     tables.dedup();
     tables
 }
 
 /// Their tables in a catalog, defined anew as they are: what was compiled for them is made anew.
-fn redefined(catalog: &Catalog, indexes: &[(TreeId, IndexDef)]) -> Vec<CatalogChange> {
+fn redefined(catalog: &Catalog, indexes: &[Built]) -> Vec<CatalogChange> {
     let tables = tables_of(indexes).into_iter().filter_map(|tree| catalog.table_by_tree(tree.0));
     let again = tables.map(|table| {
         let mut table = Table::clone(&table);
@@ -79,13 +108,22 @@ fn redefined(catalog: &Catalog, indexes: &[(TreeId, IndexDef)]) -> Vec<CatalogCh
 struct Declared {
     engine: Engine,
     database: Arc<Database>,
-    indexes: Vec<(TreeId, IndexDef)>,
+    indexes: Vec<Built>,
 }
 
 impl Declared {
     fn steps(&self, step: impl Fn(&IndexDef) -> BuildStep) -> Vec<DdlOp> {
         let steps = self.indexes.iter();
-        steps.map(|(table, index)| DdlOp::BuildIndex { table: *table, step: step(index) }).collect()
+        steps.map(|built| DdlOp::BuildIndex { table: built.table, step: step(&built.index) }).collect()
+    }
+
+    /// What completes them, and drops those in whose place they come.
+    fn completing(&self) -> Vec<DdlOp> {
+        let mut operations = self.steps(|index| BuildStep::Complete(index.id));
+        let replaced = self.indexes.iter().filter(|built| built.replaces());
+        operations
+            .extend(replaced.map(|built| DdlOp::DropIndex { table: built.table, index: built.planned }));
+        operations
     }
 
     fn completed(mut self) {
@@ -152,7 +190,7 @@ impl Session {
         let is_distributed = |tree: TreeId| engine.table(tree).is_some_and(|table| !table.is_reference());
         let Some(made) = made_indexes(plan) else { return false };
         let far = DefinitionRun::of_operations(self.database.oid, plan.operations.clone(), Vec::new());
-        made.iter().all(|(table, _)| is_distributed(*table)) && far.goes_far(engine)
+        made.iter().all(|built| is_distributed(built.table)) && far.goes_far(engine)
     }
 
     /// Makes indexes in slices; answers the command tag, or `None` where they are made at once by now.
@@ -194,10 +232,14 @@ impl Session {
                 None => return Err(failed.error),
             }
         };
-        if declared.indexes.iter().all(|(_, index)| !index.unique) {
+        if declared.indexes.iter().all(|built| !built.index.unique) {
             self.let_writers_in(&locks).await;
         }
-        let ended = match self.fill_indexes(&declared, &mut locks).await {
+        let filled = match self.fill_indexes(&declared, &mut locks).await {
+            Ok(()) => self.lock_replaced(&declared, &locks).await.map_err(Unfilled::from),
+            Err(unfilled) => Err(unfilled),
+        };
+        let ended = match filled {
             Ok(()) => self.complete_indexes(source, &declared).await.map_err(Unfilled::Failed),
             Err(unfilled) => Err(unfilled),
         };
@@ -224,17 +266,18 @@ impl Session {
         &mut self,
         plan: &DdlPlan,
         catalog: &Catalog,
-        indexes: &[(TreeId, IndexDef)],
+        indexes: &[Built],
     ) -> (DefinitionRun, Catalog) {
         let mut changes = redefined(catalog, indexes);
         let drawn = plan.changes.iter();
         let drawn = drawn.filter(|change| matches!(change, CatalogChange::Put(Object::Numbers(_))));
         changes.extend(drawn.cloned());
         let after = catalog.apply(&changes);
-        let declares = indexes.iter().cloned();
-        let declares = declares
-            .map(|(table, index)| DdlOp::BuildIndex { table, step: BuildStep::Declare(index) })
-            .collect();
+        let declares = indexes.iter().map(|Built { table, index, .. }| DdlOp::BuildIndex {
+            table: *table,
+            step: BuildStep::Declare(index.clone()),
+        });
+        let declares = declares.collect();
         let run = DefinitionRun {
             host: Some(self.host()),
             stops_at_locks: true,
@@ -263,12 +306,25 @@ impl Session {
         }
     }
 
+    /// Waits until nobody uses indexes in whose place others come, and keeps everybody from them.
+    async fn lock_replaced(&mut self, declared: &Declared, locks: &Locks) -> Result<()> {
+        let replaced = declared.indexes.iter().filter(|built| built.replaces());
+        let mut wanted: Vec<(LockTag, ObjectMode)> =
+            replaced.map(|built| (LockTag::Table(built.table), ObjectMode::AccessExclusive)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        match &locks.guard {
+            Some(guard) => self.lock_also(guard, wanted).await,
+            None => Ok(()),
+        }
+    }
+
     async fn fill_indexes(
         &mut self,
         declared: &Declared,
         locks: &mut Locks,
     ) -> std::result::Result<(), Unfilled> {
-        for (place, (table, index)) in declared.indexes.iter().enumerate() {
+        for (place, Built { table, index, .. }) in declared.indexes.iter().enumerate() {
             let mut from = KeyBuf::new();
             loop {
                 match self.fill_slice((*table, index.id), &from).await {
@@ -319,9 +375,9 @@ impl Session {
         let catalog = self.database.catalog.current().catalog.clone();
         let plan = self.plan_definition(source, &catalog, &Copies::default())?;
         let made = made_indexes(&plan).unwrap_or_default();
-        let (_, index) = made.get(place).ok_or_else(other_definitions)?;
-        let error = plan.duplicate_key(index.id);
-        let telling = self.definition_run(plan)?.telling_of(index.id).map(Box::new);
+        let planned = made.get(place).ok_or_else(other_definitions)?.planned;
+        let error = plan.duplicate_key(planned);
+        let telling = self.definition_run(plan)?.telling_of(planned).map(Box::new);
         Ok(Failed { error, telling, refused: None })
     }
 
@@ -335,12 +391,7 @@ impl Session {
         let catalog = self.database.catalog.current().catalog.clone();
         let plan = self.plan_definition(source, &catalog, &Copies::default())?;
         let planned = made_indexes(&plan).filter(|planned| planned.len() == declared.indexes.len());
-        let pairs: Vec<(IndexDef, IndexDef)> = planned
-            .into_iter()
-            .flatten()
-            .zip(&declared.indexes)
-            .map(|((_, planned), (_, declared))| (planned, declared.clone()))
-            .collect();
+        let pairs: Vec<(Built, &Built)> = planned.into_iter().flatten().zip(&declared.indexes).collect();
         if pairs.is_empty() || !pairs.iter().all(|(planned, declared)| are_alike(planned, declared)) {
             return Err(other_definitions().into());
         }
@@ -352,11 +403,7 @@ impl Session {
         let run = DefinitionRun {
             host: Some(self.host()),
             drawn: vec![plan.drawn],
-            ..DefinitionRun::of_operations(
-                self.database.oid,
-                declared.steps(|index| BuildStep::Complete(index.id)),
-                changes,
-            )
+            ..DefinitionRun::of_operations(self.database.oid, declared.completing(), changes)
         };
         self.run_and_publish(run, after).await?;
         Ok(tag)
@@ -390,20 +437,24 @@ impl From<SqlError> for Failed {
 }
 
 /// Whether two are the same but for their numbers.
-fn are_alike(planned: &IndexDef, declared: &IndexDef) -> bool {
+fn are_alike(planned: &Built, declared: &Built) -> bool {
     let is_local = |index: &IndexDef| index.placement == IndexPlacement::Local;
-    is_local(planned) == is_local(declared)
+    let goes = |built: &Built| built.replaces().then_some(built.planned);
+    let same = planned.table == declared.table && goes(planned) == goes(declared);
+    let (planned, declared) = (&planned.index, &declared.index);
+    same && is_local(planned) == is_local(declared)
         && *planned == IndexDef { id: planned.id, placement: planned.placement, ..declared.clone() }
 }
 
 /// A change with the numbers of the indexes that are there in the places of those that were planned.
-fn with_declared(change: &CatalogChange, pairs: &[(IndexDef, IndexDef)]) -> CatalogChange {
+fn with_declared(change: &CatalogChange, pairs: &[(Built, &Built)]) -> CatalogChange {
     let CatalogChange::Put(Object::Table(table)) = change else { return change.clone() };
     let mut table = Table::clone(table);
     for index in &mut table.indexes {
-        let Some((_, declared)) = pairs.iter().find(|(planned, _)| planned.id.0 == index.tree) else {
+        let Some((_, declared)) = pairs.iter().find(|(built, _)| built.planned.0 == index.tree) else {
             continue;
         };
+        let declared = &declared.index;
         index.tree = declared.id.0;
         index.global_group = match declared.placement {
             IndexPlacement::Local => None,
