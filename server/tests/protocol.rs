@@ -193,7 +193,7 @@ fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
     let array = |count: u8, rest: &[u8]| {
         [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, count, 0, 0, 0, 1][..], rest].concat()
     };
-    let cases: [(&str, u32, Vec<u8>, &str, &str); 18] = [
+    let cases: [(&str, u32, Vec<u8>, &str, &str); 20] = [
         ("int4", 23, vec![], "08P01", short),
         ("int4", 23, vec![0; 3], "08P01", short),
         ("int4", 23, vec![0; 5], "22P03", long),
@@ -223,6 +223,8 @@ fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
         ("date", 1082, vec![0xaf, 0xcc, 0x5b, 0x1a, 0xef], "22008", "date out of range"),
         ("time", 1083, vec![255; 9], "22008", "time out of range"),
         ("timetz", 1266, vec![255; 8], "22008", "time out of range"),
+        ("varbit", 1562, vec![255; 4], "22P03", "invalid length in external bit string"),
+        ("bit", 1560, vec![0, 0, 0, 9, 255], "08P01", short),
         ("txid_snapshot", 2970, vec![], "08P01", short),
         (
             "int4[]",

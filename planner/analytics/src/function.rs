@@ -126,6 +126,8 @@ impl ScalarUDFImpl for RowFunction {
                 interrupt::steps(text.len()).map_err(external)?;
             } else if let Datum::Bytea(bytes) = &value {
                 interrupt::steps(bytes.len()).map_err(external)?;
+            } else if let Datum::Bits(bits) = &value {
+                interrupt::steps(bits.bytes().len()).map_err(external)?;
             }
             writer.push(&value).map_err(external)?;
         }

@@ -108,6 +108,8 @@ fn is_written_alike(oid: Oid) -> bool {
             | Oid::BPCHAR
             | Oid::NAME
             | Oid::UUID
+            | Oid::BIT
+            | Oid::VARBIT
             | Oid::JSON
             | Oid::JSONB
     )

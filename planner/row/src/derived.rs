@@ -17,7 +17,7 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::without_blanks;
 
-use super::{Codec, encode_numeric, read_generic};
+use super::{Codec, encode_bits, encode_numeric, read_generic};
 use crate::text::text_of;
 
 /// The stored numeric without its display scale.
@@ -99,6 +99,7 @@ fn append_value(value: &Datum, key: &mut Vec<u8>) {
         Datum::Text(v) => append_bytes(v.as_bytes(), key),
         Datum::Bpchar(v) => append_bytes(without_blanks(v).as_bytes(), key),
         Datum::Bytea(v) => append_bytes(v, key),
+        Datum::Bits(v) => encode_bits(v, key),
         Datum::Jsonb(v) => append_jsonb_text(v, key),
         Datum::Uuid(v) => key.extend_from_slice(v.as_slice()),
         Datum::Oid(v) => key.extend_from_slice(&v.0.to_be_bytes()),
@@ -221,6 +222,7 @@ fn append_jsonb(node: &Node<'_>, key: &mut Vec<u8>) {
 mod tests {
     use std::sync::Arc;
 
+    use archipel_sql::bit_string::BitString;
     use archipel_sql::compare::compare;
     use archipel_sql::datum::{Dimension, Interval};
     use proptest::prelude::*;
@@ -300,6 +302,10 @@ mod tests {
         })
     }
 
+    fn bits(text: String) -> Datum {
+        Datum::Bits(BitString::parse(&text, Type::VARBIT).unwrap())
+    }
+
     fn jsonb(text: &str) -> Datum {
         Datum::jsonb(&archipel_sql::io::jsonb_text(text).unwrap())
     }
@@ -329,6 +335,14 @@ mod tests {
             b in array(Oid::TEXT, "[\u{1}\u{2}a]{0,3}".prop_map(|text: String| Datum::text(&text))),
         ) {
             check(&a, &b, Type::TEXT_ARRAY);
+        }
+
+        #[test]
+        fn arrays_of_bit_strings_keep_their_order(
+            a in array(Oid::VARBIT, "[01]{0,9}".prop_map(bits)),
+            b in array(Oid::VARBIT, "[01]{0,9}".prop_map(bits)),
+        ) {
+            check(&a, &b, Type::of(Oid(1563)));
         }
 
         #[test]

@@ -11,7 +11,7 @@ use archipel_sql::datum::{Array, Datum, Dimension, Interval};
 use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::types::{Oid, Type};
 
-use super::{decode_numeric, encode_numeric, text_of};
+use super::{decode_bits, decode_numeric, encode_bits, encode_numeric, text_of};
 
 /// The self-describing form: a tag, then the payload.
 pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
@@ -37,6 +37,11 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
         Datum::Bpchar(s) => bytes(out, 23, s.as_bytes()),
         Datum::Jsonb(s) => bytes(out, 19, s.as_bytes()),
         Datum::Bytea(b) => bytes(out, 9, b),
+        Datum::Bits(b) => {
+            let mut space = Vec::new();
+            encode_bits(b, &mut space);
+            bytes(out, 24, &space);
+        }
         Datum::Date(v) => bytes(out, 10, &v.to_be_bytes()),
         Datum::Time(v) => bytes(out, 11, &v.to_be_bytes()),
         Datum::Timestamp(v) => bytes(out, 12, &v.to_be_bytes()),
@@ -166,6 +171,7 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
         23 => Datum::Bpchar(text_of(piece)),
         19 => Datum::Jsonb(text_of(piece)),
         9 => Datum::Bytea(Arc::from(piece)),
+        24 => Datum::Bits(decode_bits(piece)),
         10 => Datum::Date(i32::from_be_bytes(piece.try_into().ok()?)),
         11 => Datum::Time(i64::from_be_bytes(piece.try_into().ok()?)),
         12 => Datum::Timestamp(i64::from_be_bytes(piece.try_into().ok()?)),

@@ -10,11 +10,13 @@
 //! - every other numeric: bytes whose order is the numeric order ([`encode_numeric`]);
 //! - text-likes and bytea: their bytes (the C collation); `char(n)` without the blanks at its end, which
 //!   reading gives back, `bpchar` without a length with them;
+//! - bit strings: bytes in the order of their bits ([`encode_bits`]);
 //! - the rest (arrays, intervals, composites): a self-describing byte form.
 //!
 //! What is stored otherwise than it sorts stands in keys in another form (see [`derived`]). Tables and
 //! indexes as the engine sees them are made in [`table`].
 
+mod bit_string;
 mod derived;
 mod generic;
 mod numeric;
@@ -39,6 +41,7 @@ use archipel_sql::written_size;
 
 use crate::text::text_of;
 
+pub use bit_string::{decode_bits, encode_bits};
 pub use derived::{in_keys, install_key_forms, key_form};
 pub use generic::{read_generic, write_generic};
 pub use numeric::{decode_numeric, encode_numeric};
@@ -69,6 +72,7 @@ pub enum Codec {
     /// The canonical text, which does not sort as the values do.
     Jsonb,
     Bytea,
+    Bits,
     Date,
     Time,
     TimeTz,
@@ -115,6 +119,7 @@ impl Codec {
             }
             Oid::JSONB => Codec::Jsonb,
             Oid::BYTEA => Codec::Bytea,
+            Oid::BIT | Oid::VARBIT => Codec::Bits,
             Oid::DATE => Codec::Date,
             Oid::TIME => Codec::Time,
             Oid::TIMETZ => Codec::TimeTz,
@@ -161,6 +166,7 @@ impl Codec {
             | Codec::PaddedArray(_)
             | Codec::Jsonb
             | Codec::Bytea
+            | Codec::Bits
             | Codec::Generic => ColumnKind::Bytes,
         }
     }
@@ -287,6 +293,7 @@ impl Codec {
             (Codec::Float8, Cell::Float8(v)) => Datum::Float8(v),
             (Codec::Numeric, Cell::Bytes(b)) => Datum::Numeric(decode_numeric(b)),
             (Codec::Bytea, Cell::Bytes(b)) => Datum::Bytea(Arc::from(b)),
+            (Codec::Bits, Cell::Bytes(b)) => Datum::Bits(decode_bits(b)),
             (Codec::Date, Cell::Int4(v)) => Datum::Date(v),
             (Codec::Time, Cell::Int8(v)) => Datum::Time(v),
             (Codec::TimeTz, Cell::Int8(v)) => Datum::TimeTz(TimeTz::from_packed(v)),
@@ -328,6 +335,10 @@ impl Codec {
                     return Ok(Cell::Int8(SCALED_NAN));
                 }
                 number.to_scaled(scale).map(Cell::Int8).ok_or_else(|| mismatch(self, datum))
+            }
+            (Codec::Bits, Datum::Bits(bits)) => {
+                encode_bits(bits, space);
+                Ok(Cell::Bytes(space))
             }
             (Codec::Generic | Codec::PaddedArray(_), _) => {
                 written_size::check(datum)?;

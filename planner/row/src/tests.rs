@@ -1,3 +1,4 @@
+use archipel_sql::bit_string::BitString;
 use archipel_sql::datum::{Array, Dimension};
 use archipel_sql::record::{Record, RecordDescriptor};
 
@@ -53,6 +54,20 @@ fn generic_form_reads_back() {
     write_generic(&record, &mut bytes);
     assert_eq!(read_generic(&bytes, &mut 0), Some(record));
     assert_eq!(read_generic(&bytes[..bytes.len() - 1], &mut 0), None);
+}
+
+#[test]
+fn bit_strings_are_stored_in_order() {
+    let codec = Codec::of(Type { oid: Oid::BIT, typmod: 9 });
+    assert!(codec.ordered() && codec == Codec::of(Type::VARBIT));
+    let bits = Datum::Bits(BitString::parse("x0F8", Type::VARBIT).unwrap());
+    let mut space = Vec::new();
+    let cell = codec.encode(&bits, &mut space).unwrap();
+    assert_eq!(codec.decode(cell), bits);
+    let row = Datum::Record(vec![bits, Datum::Int4(7)].into());
+    let mut bytes = Vec::new();
+    write_generic(&row, &mut bytes);
+    assert_eq!(read_generic(&bytes, &mut 0), Some(row));
 }
 
 #[test]

@@ -151,6 +151,8 @@ fn reads_alike_anywhere(ty: Type) -> bool {
                 | Oid::BPCHAR
                 | Oid::NAME
                 | Oid::BYTEA
+                | Oid::BIT
+                | Oid::VARBIT
                 | Oid::DATE
                 | Oid::TIME
                 | Oid::TIMETZ

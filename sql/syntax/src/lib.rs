@@ -8,4 +8,6 @@ pub mod ast;
 pub mod copy;
 pub mod parser;
 
-use archipel_types::{datetime, datum, encoding, error, interrupt, memory, stack, style, type_table, types};
+use archipel_types::{
+    bit_string, datetime, datum, encoding, error, interrupt, memory, stack, style, type_table, types,
+};

@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 use crate::compare::compare;
 use crate::datum::{Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
-use crate::function::array_of_values;
 use crate::function::length::{check_buffer, check_elements, push};
 use crate::function::signature::Factory;
 use crate::function::{Aggregate, AggregateFunction, AggregateState, FunctionContext};
+use crate::function::{array_of_values, bit_string};
 use crate::numeric::{Numeric, SCALE_MAX};
 use crate::types::Oid;
 use crate::{interrupt, memory};
@@ -45,9 +45,8 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
         }
         "bool_and" | "every" => (|_| Box::new(Logic { value: None, and: true }), true),
         "bool_or" => (|_| Box::new(Logic { value: None, and: false }), true),
-        "bit_and" if integer => (|_| Box::new(Bits { value: None, fold: |a, b| a & b }), true),
-        "bit_or" if integer => (|_| Box::new(Bits { value: None, fold: |a, b| a | b }), true),
-        "bit_xor" if integer => (|_| Box::new(Bits { value: None, fold: |a, b| a ^ b }), true),
+        "bit_and" | "bit_or" | "bit_xor" if integer => (bits_of_integers(name), true),
+        "bit_and" | "bit_or" | "bit_xor" => (bit_string::aggregate(name)?, true),
         "string_agg" => (|_| Box::new(Join { text: None, bytes: None }), false),
         "array_agg" => (
             |types| {
@@ -84,6 +83,15 @@ pub fn factory(name: &str, args: &[Oid]) -> Option<(Factory, bool)> {
                 .or_else(|| crate::json::aggregate::factory(name).map(|factory| (factory, false)));
         }
     })
+}
+
+/// `bit_and`, `bit_or` and `bit_xor` of integers.
+fn bits_of_integers(name: &str) -> Factory {
+    match name {
+        "bit_and" => |_| Box::new(Bits { value: None, fold: |a, b| a & b }),
+        "bit_or" => |_| Box::new(Bits { value: None, fold: |a, b| a | b }),
+        _ => |_| Box::new(Bits { value: None, fold: |a, b| a ^ b }),
+    }
 }
 
 /// What the first row of a group has in a column, be it NULL. No call can name it: it stands behind

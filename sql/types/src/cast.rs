@@ -146,7 +146,7 @@ pub fn apply(
                     if v.is_null() {
                         Ok(Datum::Null)
                     } else {
-                        apply(path, v, Type::of(from), Type::of(to), ctx)
+                        apply(path, v, Type::of(from), Type { oid: to, typmod: target.typmod }, ctx)
                     }
                 })
                 .collect::<Result<Vec<_>>>()?;
@@ -159,17 +159,17 @@ pub fn apply(
     }
 }
 
-/// Calls a cast function. Some take the modifier and whether the cast is explicit; here the
-/// modifier comes later, so they get "none".
+/// Calls a cast function. Some take the modifier, as those of integers to `bit(n)`, whose last bits it takes;
+/// those that are told whether the cast is explicit get "none", as the modifier comes later.
 fn call(
     function: &function::ScalarFunction,
     value: &Datum,
-    _target: Type,
+    target: Type,
     ctx: &FunctionContext<'_>,
 ) -> Result<Datum> {
     match function.args.len() {
         1 => (function.eval)(ctx, std::slice::from_ref(value)),
-        2 => (function.eval)(ctx, &[value.clone(), Datum::Int4(-1)]),
+        2 => (function.eval)(ctx, &[value.clone(), Datum::Int4(target.typmod)]),
         _ => (function.eval)(ctx, &[value.clone(), Datum::Int4(-1), Datum::Bool(true)]),
     }
 }

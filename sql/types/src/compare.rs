@@ -70,6 +70,7 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (Float8(a), Float8(b)) => compare_floats(*a, *b),
         (Float4(a), Float4(b)) => compare_floats(f64::from(*a), f64::from(*b)),
         (Bytea(a), Bytea(b)) => a.cmp(b),
+        (Bits(a), Bits(b)) => a.cmp(b),
         (Date(a), Date(b)) => a.cmp(b),
         (Time(a), Time(b)) | (Timestamp(a), Timestamp(b)) | (TimestampTz(a), TimestampTz(b)) => a.cmp(b),
         (TimeTz(a), TimeTz(b)) => a.cmp(b),
@@ -127,7 +128,8 @@ fn kind(value: &Datum) -> u8 {
         Datum::Record(_) => 13,
         Datum::TimeTz(_) => 14,
         Datum::Jsonb(_) => 15,
-        Datum::Null => 16,
+        Datum::Bits(_) => 16,
+        Datum::Null => 17,
     }
 }
 
@@ -153,6 +155,7 @@ pub fn hash<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::Bpchar(s) => without_blanks(s).as_bytes().hash(state),
         Datum::Jsonb(text) => order::hash_text(text, state),
         Datum::Bytea(b) => b.hash(state),
+        Datum::Bits(b) => b.hash(state),
         Datum::Date(d) => d.hash(state),
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => t.hash(state),
         Datum::TimeTz(t) => t.hash(state),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
+use crate::bit_string::BitString;
 use crate::datetime::TimeTz;
 use crate::record::Record;
 use crate::types::Oid;
@@ -29,6 +30,8 @@ pub enum Datum {
     /// others, wherever it stands.
     Jsonb(CompactString),
     Bytea(Arc<[u8]>),
+    /// `bit(n)` and `bit varying(n)`.
+    Bits(BitString),
     /// Days since 2000-01-01; `i32::MAX` and `i32::MIN` are ±infinity.
     Date(i32),
     /// Microseconds since midnight.
@@ -131,6 +134,7 @@ impl Datum {
             Bpchar(v) => Bpchar(v.clone()),
             Jsonb(v) => Jsonb(v.clone()),
             Bytea(v) => Bytea(v.clone()),
+            Bits(v) => Bits(v.clone()),
             Date(v) => Date(*v),
             Time(v) => Time(*v),
             TimeTz(v) => TimeTz(*v),

@@ -5,7 +5,7 @@
 //! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers ([`typmod`]); [`type_table`] the built-in ones,
 //!   [`type_kind`] those that users make
 //! - [`datum`]    values at run time; [`record`] composite ones
-//! - [`numeric`], [`datetime`], [`json`] values with an arithmetic or a structure of their own
+//! - [`numeric`], [`datetime`], [`bit_string`], [`json`] values with an arithmetic or a structure of their own
 //! - [`keyword`]  the words of the grammar, and which names need quotes; [`encoding`] character sets
 //! - [`io`]       their text and binary forms, as [`style`] says; [`cast`], [`compare`]
 //! - [`function`] scalar functions and operators; [`aggregate`], [`ordered_set`]
@@ -14,6 +14,7 @@
 //! - [`rights`]   what statements need; [`password`], [`strong_random`]
 
 pub mod aggregate;
+pub mod bit_string;
 pub mod cast;
 pub mod compare;
 pub mod datetime;

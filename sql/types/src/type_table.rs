@@ -130,6 +130,7 @@ pub fn type_by_name(name: &str) -> Option<&'static TypeInfo> {
         "real" => "float4",
         "float" | "double precision" => "float8",
         "decimal" | "dec" => "numeric",
+        "bit varying" => "varbit",
         "character varying" => "varchar",
         "character" => "bpchar",
         "\"char\"" => "char",
@@ -215,6 +216,7 @@ fn sql_name(info: &TypeInfo) -> &'static str {
         Oid::FLOAT8 => "double precision",
         Oid::VARCHAR => "character varying",
         Oid::BPCHAR => "character",
+        Oid::VARBIT => "bit varying",
         // Words that name something else without quotes, or nothing.
         Oid::CHAR => "\"char\"",
         Oid::ANY => "\"any\"",
@@ -228,10 +230,10 @@ fn sql_name(info: &TypeInfo) -> &'static str {
 
 /// Whether the grammar has words for a type, which are no names (format_type_extended).
 pub fn has_words(ty: Oid) -> bool {
-    const BIT_STRINGS: [Oid; 2] = [Oid(1560), Oid(1562)];
     matches!(
         ty,
-        Oid::BOOL
+        Oid::BIT
+            | Oid::BOOL
             | Oid::BPCHAR
             | Oid::FLOAT4
             | Oid::FLOAT8
@@ -244,8 +246,9 @@ pub fn has_words(ty: Oid) -> bool {
             | Oid::TIMETZ
             | Oid::TIMESTAMP
             | Oid::TIMESTAMPTZ
+            | Oid::VARBIT
             | Oid::VARCHAR
-    ) || BIT_STRINGS.contains(&ty)
+    )
 }
 
 /// Who names types: the built-in ones by itself, those of users as a catalog and a search path say.
@@ -266,6 +269,8 @@ pub trait TypeNames {
         match oid {
             Oid::BPCHAR => "character".to_owned(),
             Oid::BPCHAR_ARRAY => "character[]".to_owned(),
+            Oid::BIT => "bit".to_owned(),
+            Oid::BIT_ARRAY => "bit[]".to_owned(),
             oid => self.format_type(Type::of(oid)),
         }
     }
@@ -298,16 +303,23 @@ fn built_in_name(ty: Type, quoting: Quoting) -> Option<String> {
         return Some(format!("{element}[]"));
     }
     let typmod = ty.typmod;
-    if quoting == Quoting::All && (!has_words(info.oid) || info.oid == Oid::BPCHAR && typmod < 0) {
+    // The bare words would read back as char(1) and bit(1).
+    let is_short = typmod < 0 && matches!(info.oid, Oid::BPCHAR | Oid::BIT);
+    if quoting == Quoting::All && (!has_words(info.oid) || is_short) {
         return Some(quoting.name(info.name));
     }
     let name = sql_name(info);
     if typmod < 0 {
-        // A bare `character` would read back as char(1).
-        return Some(if info.oid == Oid::BPCHAR { "bpchar".to_owned() } else { name.to_owned() });
+        return Some(match info.oid {
+            Oid::BPCHAR => "bpchar".to_owned(),
+            // A word of the grammar without quotes.
+            Oid::BIT => "\"bit\"".to_owned(),
+            _ => name.to_owned(),
+        });
     }
     Some(match info.oid {
         Oid::VARCHAR | Oid::BPCHAR if typmod >= 4 => format!("{name}({})", typmod - 4),
+        Oid::BIT | Oid::VARBIT => format!("{name}({typmod})"),
         Oid::NUMERIC if typmod >= 4 => {
             let (precision, scale) = numeric_typmod(typmod);
             format!("{name}({precision},{scale})")
@@ -369,6 +381,12 @@ mod tests {
         check(Oid::VARCHAR, 24, "character varying(20)");
         check(Oid::VARCHAR_ARRAY, 24, "character varying(20)[]");
         check(Oid::BPCHAR, 6, "character(2)");
+        check(Oid::BIT, 3, "bit(3)");
+        check(Oid::BIT, -1, "\"bit\"");
+        check(Oid::BIT_ARRAY, -1, "\"bit\"[]");
+        check(Oid::VARBIT, 3, "bit varying(3)");
+        check(Oid::VARBIT, -1, "bit varying");
+        assert_eq!(BuiltIn.type_name(Oid::BIT_ARRAY), "bit[]");
         check(Oid::TIMESTAMP, 3, "timestamp(3) without time zone");
         check(Oid::INT2VECTOR, -1, "int2vector");
         assert_eq!(type_by_name("timestamp with time zone").map(|t| t.oid), Some(Oid::TIMESTAMPTZ));

@@ -1,5 +1,5 @@
 //! Coercion of a value to its type's modifier: `varchar(n)`, `char(n)`, `numeric(p,s)`,
-//! `timestamp(p)`.
+//! `timestamp(p)`, `bit(n)`.
 //!
 //! An assignment refuses what an explicit cast cuts off (SQL:2016 6.13 and 9.2): too long a
 //! string is 22001 on assignment unless only blanks are lost, and is truncated by a cast.
@@ -94,6 +94,7 @@ pub fn coerce_typmod(value: Datum, ty: Type, explicit: bool) -> Result<Datum> {
                 None => text,
             }))
         }
+        Datum::Bits(bits) => bits.fitted(ty, explicit).map(Datum::Bits),
         Datum::Numeric(number) if ty.oid == Oid::NUMERIC => number.with_typmod(ty.typmod).map(Datum::Numeric),
         Datum::Timestamp(at) => Ok(Datum::Timestamp(round_timestamp(at, ty.typmod))),
         Datum::TimestampTz(at) => Ok(Datum::TimestampTz(round_timestamp(at, ty.typmod))),

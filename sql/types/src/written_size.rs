@@ -27,6 +27,8 @@ fn bytes_of(value: &Datum) -> usize {
     match value {
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => LEAST_BYTES + text.len(),
         Datum::Bytea(bytes) => LEAST_BYTES + bytes.len(),
+        // A digit each, as a text.
+        Datum::Bits(bits) => LEAST_BYTES + bits.len(),
         Datum::Numeric(number) => LEAST_BYTES + number.digits_about(),
         _ => LEAST_BYTES,
     }

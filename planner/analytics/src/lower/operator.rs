@@ -27,6 +27,8 @@ pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
                 | Oid::UUID
                 | Oid::NUMERIC
                 | Oid::BYTEA
+                | Oid::BIT
+                | Oid::VARBIT
         )
     };
     let comparison = function.function.comparison()?;

@@ -40,7 +40,9 @@ pub fn data_type(ty: Type) -> DataType {
         Codec::Float8 => DataType::Float64,
         Codec::Uuid => DataType::FixedSizeBinary(16),
         Codec::Text | Codec::Padded(_) | Codec::Blanks | Codec::Jsonb => DataType::Utf8,
-        Codec::Bytea | Codec::Numeric | Codec::Generic | Codec::PaddedArray(_) => DataType::Binary,
+        Codec::Bytea | Codec::Bits | Codec::Numeric | Codec::Generic | Codec::PaddedArray(_) => {
+            DataType::Binary
+        }
     }
 }
 

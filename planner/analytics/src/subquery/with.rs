@@ -75,6 +75,7 @@ fn bytes_of(value: &Datum) -> usize {
     match value {
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => text.len(),
         Datum::Bytea(bytes) => bytes.len(),
+        Datum::Bits(bits) => bits.bytes().len(),
         Datum::Array(array) => {
             array.values.iter().map(|value| size_of::<Datum>() + bytes_of(value)).sum::<usize>()
         }

@@ -362,15 +362,16 @@ impl<'e, 'a> Binder<'e, 'a> {
         self.env.catalog.resolve_declared(&name, self.env.search_path)
     }
 
-    /// The same for a name in front of a literal: `char '…'` is as long as it is given (gram.y,
-    /// ConstCharacter).
+    /// The same for a name in front of a literal: `char '…'` and `bit '…'` are as long as they are given
+    /// (gram.y, ConstCharacter and ConstBit).
     pub(crate) fn declared_type_of_literal(
         &self,
         data_type: &sqlparser::ast::DataType,
     ) -> Result<(Type, Option<Oid>)> {
         let (ty, domain) = self.declared_type(data_type)?;
-        let is_measured = domain.is_some() || ty.oid != Oid::BPCHAR || data_type.to_string().contains('(');
-        Ok((if is_measured { ty } else { Type::BPCHAR }, domain))
+        let has_default = domain.is_none() && matches!(ty.oid, Oid::BPCHAR | Oid::BIT);
+        let is_measured = !has_default || data_type.to_string().contains('(');
+        Ok((if is_measured { ty } else { Type::of(ty.oid) }, domain))
     }
 }
 

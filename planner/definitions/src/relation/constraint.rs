@@ -131,6 +131,7 @@ pub(super) fn require_class(ty: Type, method: &str) -> Result<()> {
     let missing = match ty.oid {
         Oid::JSON | Oid::JSONPATH | Oid::POINT => true,
         Oid::XID | Oid::CID => method != "hash",
+        Oid::BIT | Oid::VARBIT => method == "hash",
         _ => false,
     };
     if !missing {

@@ -146,7 +146,8 @@ fn key_expression(
 
 fn check_key_type(ty: Type, strategy: PartitionStrategy) -> Result<()> {
     let unordered = matches!(ty.oid, Oid::JSON | Oid::POINT);
-    if !unordered {
+    let unhashed = strategy == PartitionStrategy::Hash && matches!(ty.oid, Oid::BIT | Oid::VARBIT);
+    if !unordered && !unhashed {
         return Ok(());
     }
     let method = if strategy == PartitionStrategy::Hash { "hash" } else { "btree" };

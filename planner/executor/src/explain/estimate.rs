@@ -108,14 +108,20 @@ fn of_scan(node: &PlanNode, facts: ScanFacts) -> Estimate {
     Estimate { startup, total, rows: if facts.unique { 1.0 } else { found * passed }, ..Estimate::default() }
 }
 
+/// Bytes that PostgreSQL takes a value to have, of a type of which none has more than so many.
+fn usual_width(most: u32) -> u32 {
+    match most {
+        0..=32 => most,
+        33..=999 => 32 + (most - 32) / 2,
+        _ => 516,
+    }
+}
+
 /// Bytes that PostgreSQL takes a value of a type to have (get_typavgwidth).
 pub(crate) fn width_of(ty: Type) -> u32 {
     match ty.oid {
-        Oid::VARCHAR | Oid::BPCHAR if ty.typmod > 4 => match ty.typmod as u32 {
-            most @ 0..=32 => most,
-            most @ 33..=999 => 32 + (most - 32) / 2,
-            _ => 516,
-        },
+        Oid::VARCHAR | Oid::BPCHAR if ty.typmod > 4 => usual_width(ty.typmod as u32),
+        Oid::BIT | Oid::VARBIT if ty.typmod > 0 => usual_width(8 + (ty.typmod as u32).div_ceil(8)),
         other => fixed_length(other).unwrap_or(32),
     }
 }

@@ -1,5 +1,6 @@
 //! Type names as written, and what they mean.
 
+use crate::bit_string::TYPE_BITS_MAX;
 use crate::error::{Result, SqlError, SqlState};
 use crate::type_table::{TypeInfo, type_info, type_named};
 use crate::types::{Oid, Type};
@@ -117,6 +118,14 @@ impl TypeName {
                 }
                 Ok(length + 4)
             }
+            (Oid::BIT | Oid::VARBIT, &[length]) => {
+                let name = if oid == Oid::VARBIT { "varbit" } else { "bit" };
+                match length {
+                    ..1 => invalid(format!("length for type {name} must be at least 1")),
+                    1..=TYPE_BITS_MAX => Ok(length),
+                    _ => invalid(format!("length for type {name} cannot exceed {TYPE_BITS_MAX}")),
+                }
+            }
             (Oid::NUMERIC, &[precision]) => numeric_typmod(precision, 0, at),
             (Oid::NUMERIC, &[precision, scale]) => numeric_typmod(precision, scale, at),
             (Oid::NUMERIC, _) => invalid("invalid NUMERIC type modifier".to_string()),
@@ -130,7 +139,8 @@ impl TypeName {
                 }
                 Ok(precision.min(6))
             }
-            (Oid::VARCHAR | Oid::BPCHAR | Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::TIME | Oid::TIMETZ, _) => {
+            (Oid::VARCHAR | Oid::BPCHAR | Oid::BIT | Oid::VARBIT, _)
+            | (Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::TIME | Oid::TIMETZ, _) => {
                 invalid("invalid type modifier".to_string())
             }
             _ => Err(SqlError::new(

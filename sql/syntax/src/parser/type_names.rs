@@ -68,8 +68,7 @@ impl Cursor<'_> {
             }
             "bit" => {
                 self.skip(1);
-                let name = if self.take("varying") { "varbit" } else { "bit" };
-                self.with_modifiers(name)
+                self.bit_type()
             }
             "timestamp" => self.time_type("timestamp", "timestamptz"),
             "time" => self.time_type("time", "timetz"),
@@ -117,6 +116,18 @@ impl Cursor<'_> {
             return self.with_modifiers("varchar");
         }
         let mut ty = self.with_modifiers("bpchar")?;
+        if ty.modifiers.is_empty() {
+            ty.modifiers.push(1);
+        }
+        Ok(ty)
+    }
+
+    /// BIT [VARYING], whose missing length is 1 unless varying.
+    fn bit_type(&mut self) -> Result<TypeName> {
+        if self.take("varying") {
+            return self.with_modifiers("varbit");
+        }
+        let mut ty = self.with_modifiers("bit")?;
         if ty.modifiers.is_empty() {
             ty.modifiers.push(1);
         }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::bit_string::BitString;
 use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
@@ -64,6 +65,14 @@ pub(crate) fn bytea(args: &[Datum], index: usize) -> Result<&[u8]> {
     match args.get(index) {
         Some(Datum::Bytea(value)) => Ok(value),
         _ => Err(mismatch("Bytea", args, index)),
+    }
+}
+
+#[inline]
+pub(crate) fn bits(args: &[Datum], index: usize) -> Result<&BitString> {
+    match args.get(index) {
+        Some(Datum::Bits(value)) => Ok(value),
+        _ => Err(mismatch("Bits", args, index)),
     }
 }
 

@@ -184,6 +184,7 @@ comparisons! {
     "chareq" "charne" "charlt" "charle" "chargt" "charge" = by_text: Alike;
     "booleq" "boolne" "boollt" "boolle" "boolgt" "boolge" = generic: Alike;
     "byteaeq" "byteane" "bytealt" "byteale" "byteagt" "byteage" = generic: Alike;
+    "biteq" "bitne" "bitlt" "bitle" "bitgt" "bitge" = generic: Alike;
     "date_eq" "date_ne" "date_lt" "date_le" "date_gt" "date_ge" = generic: Alike;
     "time_eq" "time_ne" "time_lt" "time_le" "time_gt" "time_ge" = generic: Alike;
     "timetz_eq" "timetz_ne" "timetz_lt" "timetz_le" "timetz_gt" "timetz_ge" = generic: Alike;
@@ -241,6 +242,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("btrecordcmp", |c, v| Ok(Datum::Int4(by_record(c, v)? as i32))),
     ("btrecordimagecmp", |ctx, v| Ok(Datum::Int4(by_image(ctx, v)? as i32))),
     ("byteacmp", sign),
+    ("bitcmp", sign),
     ("date_cmp", sign),
     ("time_cmp", sign),
     ("timetz_cmp", sign),

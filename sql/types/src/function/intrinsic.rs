@@ -309,6 +309,8 @@ pub(super) const INTRINSICS: &[(&str, Intrinsic)] = &[
     ("numeric", Intrinsic::ToLength),
     ("varchar", Intrinsic::ToLength),
     ("bpchar", Intrinsic::ToLength),
+    ("bit", Intrinsic::ToLength),
+    ("varbit", Intrinsic::ToLength),
     ("interval_um", Intrinsic::NegateInterval),
     ("date_pli", Intrinsic::DateArithmetic),
     ("date_mii", Intrinsic::DateArithmetic),

@@ -9,7 +9,7 @@
 //! - [`args`]      reading arguments; [`variadic`] calls with an array of them; [`length`] how long values may become
 //! - [`comparison`] comparisons of every type; [`convert`] casts
 //! - [`text`], [`binary`], [`number`], [`datetime`], [`container`] (arrays and records), [`json`], [`point`],
-//!   [`enum_label`]: functions by the types they are of
+//!   [`bit_string`], [`enum_label`]: functions by the types they are of
 //! - [`pattern_match`] LIKE and regular expressions
 //! - [`system_info`] what the session, the server and the catalog tell of themselves
 
@@ -17,6 +17,7 @@ pub use crate::style::Style;
 
 mod args;
 mod binary;
+pub(crate) mod bit_string;
 mod comparison;
 mod container;
 mod convert;

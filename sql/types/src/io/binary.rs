@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::label::label_in;
+use crate::bit_string::{self, BITS_MAX, BitString};
 use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
 use crate::error::{Result, SqlError, SqlState};
@@ -106,6 +107,7 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
         Oid::FLOAT4 => Datum::Float4(f32::from_be_bytes(fixed(bytes)?)),
         Oid::NUMERIC => Datum::Numeric(Numeric::read_binary(bytes)?.with_typmod(ty.typmod)?),
         Oid::BYTEA => Datum::Bytea(bytes.into()),
+        Oid::BIT | Oid::VARBIT => Datum::Bits(bits_recv(bytes, ty)?),
         Oid::CHAR => super::byte_value(byte(bytes)?),
         Oid::DATE => {
             let (days, rest) = leading(bytes)?;
@@ -219,6 +221,21 @@ fn snapshot_recv(bytes: &[u8]) -> Result<Snapshot> {
     let snapshot = Snapshot { xmin, xmax, under_way }.checked().ok_or_else(wrong)?;
     end_of_value(rest)?;
     Ok(snapshot)
+}
+
+/// A length in bits, and the bytes that have them; what is behind the last bit counts for nothing
+/// (bit_recv, varbit_recv).
+fn bits_recv(bytes: &[u8], ty: Type) -> Result<BitString> {
+    let (length, rest) = leading(bytes)?;
+    let length = usize::try_from(i32::from_be_bytes(length)).ok().filter(|length| *length <= BITS_MAX);
+    let length = length.ok_or_else(|| {
+        let message = "invalid length in external bit string";
+        SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message)
+    })?;
+    bit_string::check_length(length, ty)?;
+    let (held, rest) = rest.split_at_checked(bit_string::bytes_of(length)).ok_or_else(too_short)?;
+    end_of_value(rest)?;
+    Ok(BitString::new(held.to_vec(), length))
 }
 
 fn array_recv(bytes: &[u8], ty: Type, element: Oid, ctx: &FunctionContext<'_>) -> Result<Datum> {
@@ -412,6 +429,10 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             }
         }
         Datum::Bytea(bytes) => out.extend_from_slice(bytes),
+        Datum::Bits(bits) => {
+            out.extend_from_slice(&(bits.len() as i32).to_be_bytes());
+            out.extend_from_slice(bits.bytes());
+        }
         Datum::Date(days) => out.extend_from_slice(&days.to_be_bytes()),
         Datum::Time(t) | Datum::Timestamp(t) | Datum::TimestampTz(t) => {
             out.extend_from_slice(&t.to_be_bytes())
@@ -490,6 +511,31 @@ fn array_send(array: &Array, ty: Type, ctx: &FunctionContext<'_>, out: &mut Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bit_strings_come_with_their_length() {
+        let bits = BitString::parse("1010000010", Type::VARBIT).unwrap();
+        let mut sent = Vec::new();
+        binary_out(&Datum::Bits(bits.clone()), Type::VARBIT, &FunctionContext::detached(), &mut sent)
+            .unwrap();
+        assert_eq!(sent, [0, 0, 0, 10, 0b1010_0000, 0b1000_0000]);
+        assert_eq!(bits_recv(&sent, Type::VARBIT).unwrap(), bits);
+        // What is sent behind the last bit is none.
+        assert_eq!(bits_recv(&[0, 0, 0, 10, 0b1010_0000, 0xbf], Type::VARBIT).unwrap(), bits);
+        let refused = |bytes: &[u8], ty| bits_recv(bytes, ty).unwrap_err().state();
+        assert_eq!(refused(&sent[..5], Type::VARBIT), SqlState::PROTOCOL_VIOLATION);
+        assert_eq!(
+            refused(&[sent.clone(), vec![0]].concat(), Type::VARBIT),
+            SqlState::INVALID_BINARY_REPRESENTATION
+        );
+        assert_eq!(refused(&[0xff; 4], Type::VARBIT), SqlState::INVALID_BINARY_REPRESENTATION);
+        assert_eq!(refused(&[0x7f, 0xff, 0xff, 0xff], Type::VARBIT), SqlState::INVALID_BINARY_REPRESENTATION);
+        assert_eq!(refused(&sent, Type { oid: Oid::BIT, typmod: 9 }), SqlState::STRING_DATA_LENGTH_MISMATCH);
+        assert_eq!(
+            refused(&sent, Type { oid: Oid::VARBIT, typmod: 9 }),
+            SqlState::STRING_DATA_RIGHT_TRUNCATION
+        );
+    }
 
     #[test]
     fn a_snapshot_survives_the_wire() {

@@ -36,6 +36,7 @@ pub use syntax_error::invalid_syntax;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use crate::bit_string::BitString;
 use crate::datetime;
 use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
@@ -154,6 +155,7 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
         Oid::NAME => Datum::text(truncate_name(text)),
         Oid::CHAR => byte_in(text),
         Oid::BYTEA => Datum::Bytea(parse_bytea(text)?.into()),
+        Oid::BIT | Oid::VARBIT => Datum::Bits(BitString::parse(text, ty)?),
         Oid::DATE => Datum::Date(datetime::parse_date(text, style, ctx.now)?),
         Oid::TIME => {
             crate::typmod::coerce_typmod(Datum::Time(datetime::parse_time(text, style, ctx.now)?), ty, false)?
@@ -422,6 +424,10 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         Datum::Float4(x) => show_f32(*x, ctx.style().extra_float_digits, out),
         Datum::Float8(x) => show_f64(*x, ctx.style().extra_float_digits, out),
         Datum::Bytea(bytes) => write_bytea(bytes, ctx.style().bytea_escape, out),
+        Datum::Bits(bits) => {
+            room::room_for_text(bits.len())?;
+            bits.write(out)
+        }
         Datum::Date(days) => datetime::show_date(*days, ctx.style(), out),
         Datum::Time(t) => datetime::format_time(*t, out),
         Datum::TimeTz(t) => datetime::format_timetz(*t, out),
@@ -482,12 +488,13 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
         Datum::Null => true,
         Datum::Bpchar(_) => ty == Oid::BPCHAR,
         Datum::Text(_) => {
-            let shown = [Oid::BOOL, Oid::BYTEA, Oid::JSONB, Oid::UUID, Oid::RECORD];
+            let shown = [Oid::BOOL, Oid::BYTEA, Oid::BIT, Oid::VARBIT, Oid::JSONB, Oid::UUID, Oid::RECORD];
             let category = crate::type_table::type_info(ty).map(|info| info.category);
             !shown.contains(&ty)
                 && category.is_some_and(|category| !matches!(category, b'N' | b'D' | b'T' | b'A'))
         }
         Datum::Oid(_) => fixed_length(ty) == Some(4),
+        Datum::Bits(_) => matches!(ty, Oid::BIT | Oid::VARBIT),
         Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8 | Oid::PG_LSN | Oid::TID),
         Datum::Array(array) => {
             let element = element_of(ty);
@@ -500,7 +507,7 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
 }
 
 /// The type a value shows by itself, where the plan's type is not at hand (`concat`, record
-/// fields): exact but for the string and oid families.
+/// fields): exact but for the string, bit string and oid families.
 pub fn natural_type(value: &Datum) -> Type {
     match value {
         Datum::Null => Type::UNKNOWN,
@@ -515,6 +522,7 @@ pub fn natural_type(value: &Datum) -> Type {
         Datum::Bpchar(_) => Type::BPCHAR,
         Datum::Jsonb(_) => Type::JSONB,
         Datum::Bytea(_) => Type::BYTEA,
+        Datum::Bits(_) => Type::VARBIT,
         Datum::Date(_) => Type::DATE,
         Datum::Time(_) => Type::TIME,
         Datum::TimeTz(_) => Type::TIMETZ,

@@ -21,6 +21,14 @@ pub(super) fn room_for(value: &Datum) -> std::fmt::Result {
     })
 }
 
+/// Fails where there is no room for a text of so many bytes; [`text_too_long`] then says why.
+pub(super) fn room_for_text(bytes: usize) -> std::fmt::Result {
+    memory::check_value(bytes).map_err(|error| {
+        WHY.set(Some(error));
+        std::fmt::Error
+    })
+}
+
 /// Nobody will ask why.
 pub(super) fn forget_why() {
     WHY.set(None);

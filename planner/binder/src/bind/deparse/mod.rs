@@ -253,8 +253,8 @@ impl<'b, 'e> Deparser<'b, 'e> {
                 _ => return None,
             },
         };
-        let is_number = matches!(value, Value::Number(..));
-        if is_number && natural.ty.oid != bound.ty.oid {
+        let has_type = matches!(value, Value::Number(..)) || natural.ty.oid == Oid::BIT;
+        if has_type && natural.ty.oid != bound.ty.oid {
             let ExprKind::Const(own) = &natural.kind else { return None };
             let piece = Piece::simple(self.constant(own, natural.ty));
             return Some(if implicit { self.cast(piece, Type::of(bound.ty.oid)) } else { piece });
@@ -519,8 +519,9 @@ impl<'b, 'e> Deparser<'b, 'e> {
         let operand = unnest(operand);
         if let Expr::Value(value) = operand
             && !matches!(value.value, Value::Number(..) | Value::Placeholder(_))
+            && let Ok(literal) = self.binder.value(&value.value)
+            && (literal.ty.oid != Oid::BIT || ty.oid == Oid::BIT)
         {
-            let literal = self.binder.value(&value.value).ok()?;
             let read = self.binder.coerce(literal, Type::of(ty.oid), CastContext::Explicit).ok()??;
             if named == ty && ty.typmod < 0 {
                 return self.literal(&value.value, &read, false);

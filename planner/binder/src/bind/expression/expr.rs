@@ -391,6 +391,9 @@ impl Binder<'_, '_> {
         let text = match &value.value {
             ast::Value::SingleQuotedString(text) | ast::Value::EscapedStringLiteral(text) => text,
             ast::Value::DollarQuotedString(quoted) => &quoted.value,
+            // As they are read.
+            ast::Value::SingleQuotedByteStringLiteral(digits) => &format!("b{digits}"),
+            ast::Value::HexStringLiteral(digits) => &format!("x{digits}"),
             _ => return,
         };
         if !self.env.text.is_empty() {

@@ -81,11 +81,17 @@ impl Binder<'_, '_> {
             Value::Boolean(value) => BoundExpr::constant(Datum::Bool(*value), Type::BOOL),
             Value::Null => BoundExpr::constant(Datum::Null, Type::UNKNOWN),
             Value::Placeholder(name) => self.parameter(name)?,
-            Value::HexStringLiteral(_) | Value::SingleQuotedByteStringLiteral(_) => {
-                return Err(SqlError::unsupported("a bit string constant"));
-            }
+            Value::SingleQuotedByteStringLiteral(digits) => self.bit_literal('b', digits)?,
+            Value::HexStringLiteral(digits) => self.bit_literal('x', digits)?,
             other => return Err(SqlError::unsupported(format_args!("the literal {other}"))),
         })
+    }
+
+    /// A bit string constant, `B'101'` or `X'1F'`, of the type `bit` and no length (make_const).
+    fn bit_literal(&self, kind: char, digits: &str) -> Result<BoundExpr> {
+        let text = format!("{kind}{digits}");
+        let value = io::text_in(&text, Type::BIT, self.env.context);
+        Ok(BoundExpr::constant(value.map_err(|error| error.at(self.literal_position(&text)))?, Type::BIT))
     }
 
     /// A name of an object in what was defined, as it is found on the definition's own path.

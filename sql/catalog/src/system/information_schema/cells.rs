@@ -60,6 +60,10 @@ pub(super) fn size_cells(ty: Type) -> Vec<(&'static str, Datum)> {
             let octets = if ty.typmod >= 4 { (ty.typmod - 4).saturating_mul(4) } else { 1 << 30 };
             vec![("character_maximum_length", length), ("character_octet_length", number(octets))]
         }
+        Oid::BIT | Oid::VARBIT => {
+            let length = if ty.typmod >= 0 { number(ty.typmod) } else { Datum::Null };
+            vec![("character_maximum_length", length)]
+        }
         Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::FLOAT4 | Oid::FLOAT8 => {
             let bits = match ty.oid {
                 Oid::INT2 => 16,

@@ -75,7 +75,11 @@ fn join_strings(raw: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             (Token::Whitespace(_), _) => {}
             (Token::SingleQuotedString(next), Some(last)) if line_break && !commented => {
                 line_break = false;
-                if let Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) = &mut last.token {
+                if let Token::SingleQuotedString(text)
+                | Token::EscapedStringLiteral(text)
+                | Token::SingleQuotedByteStringLiteral(text)
+                | Token::HexStringLiteral(text) = &mut last.token
+                {
                     text.push_str(next);
                     last.span.end = token.span.end;
                 } else {
@@ -100,7 +104,11 @@ fn out_of_place(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
     let is_string = |token: &TokenWithSpan| {
         matches!(
             token.token,
-            Token::SingleQuotedString(_) | Token::EscapedStringLiteral(_) | Token::DollarQuotedString(_)
+            Token::SingleQuotedString(_)
+                | Token::EscapedStringLiteral(_)
+                | Token::DollarQuotedString(_)
+                | Token::SingleQuotedByteStringLiteral(_)
+                | Token::HexStringLiteral(_)
         )
     };
     let names_language =
@@ -241,6 +249,8 @@ fn check_depth(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::Number(..)
             | Token::SingleQuotedString(_)
             | Token::EscapedStringLiteral(_)
+            | Token::SingleQuotedByteStringLiteral(_)
+            | Token::HexStringLiteral(_)
             | Token::Placeholder(_)
             | Token::Period
             | Token::DollarQuotedString(_) => {}

@@ -17,6 +17,8 @@ fn send(ty: Type, c: &FunctionContext<'_>, v: &[Datum]) -> Result<Datum> {
 pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("boolsend", |c, v| send(Type::BOOL, c, v)),
     ("byteasend", |c, v| send(Type::BYTEA, c, v)),
+    ("bit_send", |c, v| send(Type::BIT, c, v)),
+    ("varbit_send", |c, v| send(Type::VARBIT, c, v)),
     ("varcharsend", |c, v| send(Type::VARCHAR, c, v)),
     ("textsend", |c, v| send(Type::TEXT, c, v)),
     ("namesend", |c, v| send(Type::NAME, c, v)),

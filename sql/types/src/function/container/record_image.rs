@@ -149,6 +149,7 @@ fn image(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Vec<u8> {
         Datum::Jsonb(text) => text.as_bytes().to_vec(),
         Datum::Numeric(number) => numeric(number),
         Datum::Bytea(bytes) => bytes.to_vec(),
+        Datum::Bits(bits) => [&(bits.len() as i32).to_le_bytes()[..], bits.bytes()].concat(),
         Datum::Uuid(bytes) => bytes.to_vec(),
         Datum::TimeTz(at) => [&at.microseconds().to_le_bytes()[..], &at.west().to_le_bytes()].concat(),
         Datum::Interval(interval) => {

@@ -232,6 +232,8 @@ fn column_size(value: &Datum) -> i32 {
             text.len() as i32 + if text.len() < 127 { 1 } else { 4 }
         }
         Datum::Bytea(bytes) => bytes.len() as i32 + if bytes.len() < 127 { 1 } else { 4 },
+        // With a length in bits before them.
+        Datum::Bits(bits) => bits.bytes().len() as i32 + if bits.bytes().len() < 123 { 5 } else { 8 },
         Datum::Numeric(number) => {
             let mut wire = Vec::new();
             number.write_binary(&mut wire);

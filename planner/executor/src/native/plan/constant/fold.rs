@@ -74,6 +74,7 @@ fn may_be_kept(value: &Datum) -> bool {
     match value {
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => text.len() <= BYTES_MAX,
         Datum::Bytea(bytes) => bytes.len() <= BYTES_MAX,
+        Datum::Bits(bits) => bits.bytes().len() <= BYTES_MAX,
         Datum::Array(array) => {
             array.values.len() * size_of::<Datum>() <= BYTES_MAX && array.values.iter().all(may_be_kept)
         }
@@ -147,8 +148,8 @@ fn is_small(call: &BoundExpr) -> bool {
 /// Whether a call is the same throughout a run, and may come to a value that is too large for a plan.
 fn is_kept_for_run(call: &BoundExpr) -> bool {
     let ExprKind::Call { function, .. } = &call.kind else { return false };
-    let large = matches!(call.ty.oid, Oid::TEXT | Oid::VARCHAR | Oid::JSON | Oid::JSONB | Oid::BYTEA)
-        || element_of(call.ty.oid).is_some();
+    let large_types = [Oid::TEXT, Oid::VARCHAR, Oid::JSON, Oid::JSONB, Oid::BYTEA, Oid::BIT, Oid::VARBIT];
+    let large = large_types.contains(&call.ty.oid) || element_of(call.ty.oid).is_some();
     // What it makes of large values alone is as good kept.
     let of_large = || {
         let ExprKind::Call { args, .. } = &call.kind else { return false };

@@ -83,6 +83,7 @@ fn bytes_of(values: &[Datum]) -> usize {
     let beside = |value: &Datum| match value {
         Datum::Text(text) | Datum::Bpchar(text) | Datum::Jsonb(text) => text.len(),
         Datum::Bytea(bytes) => bytes.len(),
+        Datum::Bits(bits) => bits.bytes().len(),
         Datum::Array(array) => size_of_val(&array.values[..]),
         _ => 0,
     };

@@ -144,6 +144,7 @@ fn shows_all(value: &Datum) -> bool {
             | Datum::Int8(_)
             | Datum::Text(_)
             | Datum::Bytea(_)
+            | Datum::Bits(_)
             | Datum::Date(_)
             | Datum::Time(_)
             | Datum::Timestamp(_)
