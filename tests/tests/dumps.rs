@@ -123,6 +123,8 @@ CREATE TABLE app."Account" (
     tags text[] DEFAULT '{}'::text[],
     doc jsonb,
     raw bytea,
+    flags bit(8) DEFAULT B'00001111' NOT NULL,
+    code bit varying(12) DEFAULT 'x1F',
     opened timestamp with time zone DEFAULT '2020-01-01 00:00:00+00'::timestamp with time zone,
     ratio double precision,
     changed integer DEFAULT 0,
