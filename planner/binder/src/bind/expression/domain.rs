@@ -51,7 +51,11 @@ impl Binder<'_, '_> {
     pub(crate) fn coerce_domain(&mut self, value: BoundExpr, domain: Option<Oid>) -> Result<BoundExpr> {
         match domain {
             Some(oid) => Ok(self.guarded_by(value, oid)?.of_domain(domain)),
-            None => Ok(value.of_domain(None)),
+            None => {
+                // A cast around this one gives its parameter no other type.
+                self.typed_last = None;
+                Ok(value.of_domain(None))
+            }
         }
     }
 
