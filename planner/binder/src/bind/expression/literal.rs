@@ -146,7 +146,9 @@ impl Binder<'_, '_> {
             return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
         }
         self.typed_last = None;
-        self.guarded_row(BoundExpr::new(ExprKind::Param(number), ty))
+        // What a client declared, or an earlier place asked for, may be a domain or an array of one.
+        let domain = self.env.param_domains.iter().find(|(of, _)| *of == number).map(|(_, domain)| *domain);
+        Ok(self.guarded_row(BoundExpr::new(ExprKind::Param(number), ty))?.of_domain(domain))
     }
 
     /// `INTERVAL '1' DAY`, `INTERVAL '1 day'`.
