@@ -130,6 +130,11 @@ fn jdbc_works() {
 }
 
 #[test]
+fn tokio_postgres_works() {
+    works("tokio-postgres");
+}
+
+#[test]
 fn django_and_wagtail_work() {
     works_at_length("django");
 }
@@ -172,4 +177,19 @@ fn hikari_flyway_liquibase_and_jooq_work() {
 #[test]
 fn pgcli_works() {
     works_at_length("pgcli");
+}
+
+#[test]
+fn sqlx_works() {
+    works_at_length("sqlx");
+}
+
+#[test]
+fn diesel_works() {
+    works_at_length("diesel");
+}
+
+#[test]
+fn sea_orm_works() {
+    works_at_length("sea-orm");
 }

@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY item_label ON item (label);

@@ -1,0 +1,3 @@
+DROP PROCEDURE split(text, refcursor);
+DROP PROCEDURE rename(bigint, text);
+DROP FUNCTION deposit(int, numeric);

@@ -1,0 +1,2 @@
+-- no-transaction
+DROP INDEX CONCURRENTLY item_label;

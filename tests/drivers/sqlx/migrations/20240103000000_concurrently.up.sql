@@ -1,0 +1,2 @@
+-- no-transaction
+CREATE INDEX CONCURRENTLY item_label ON item (label);
