@@ -43,7 +43,7 @@ impl Txn<'_> {
         }
         if !self.wrote() {
             // It would be logged with what the thread commits next.
-            debug_assert!(!self.worker.has_redo(), "what is logged was written");
+            assert!(!self.worker.has_redo(), "what is logged was written");
             // A reader's place in the serial order is this check.
             let holds = self.references_valid(false) && self.numbers_hold();
             return if holds { Committed::Yes } else { Committed::Stale };
