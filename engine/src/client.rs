@@ -2,11 +2,12 @@
 //!
 //! A client carries what others may ask about, or of, its running program: a flag that asks it
 //! to stop, the interactive transaction it has open, and what it waits for. The last is written
-//! only by programs that wait, so a program that runs through costs nothing here.
+//! only by programs that wait, so a program that runs through costs nothing here, but for the number that it
+//! leaves for the next one.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -24,6 +25,9 @@ pub struct Client {
     /// Under what it holds locks that outlive a transaction.
     owner: TxnId,
     cancel: AtomicBool,
+    /// The greatest number of a transaction that it may have seen something of, or was: see
+    /// [`Client::met`].
+    met: AtomicU64,
     /// With what knows who is in the way.
     wait: Mutex<Option<(Wait, Weak<RowWaiter>)>>,
     transaction: Mutex<Weak<InteractiveState>>,
@@ -88,6 +92,7 @@ impl Client {
             number,
             owner,
             cancel: AtomicBool::new(false),
+            met: AtomicU64::new(0),
             wait: Mutex::new(None),
             transaction: Mutex::new(Weak::new()),
             held: Mutex::default(),
@@ -118,6 +123,24 @@ impl Client {
 
     pub fn is_cancelled(&self) -> bool {
         self.cancel.load(Ordering::Relaxed)
+    }
+
+    /// The greatest number that its programs have met or got: the next one gets a greater one, on whatever
+    /// thread it runs, so that the log has what one session does in its order. See [`crate::log::transaction`].
+    pub(crate) fn met(&self) -> u64 {
+        self.met.load(Ordering::Relaxed)
+    }
+
+    /// Says what a program has met, whose end nobody knows of yet. Its programs come one after the other, and
+    /// each one is submitted by somebody who knows of the end of the one before.
+    pub(crate) fn note_met(&self, number: u64) {
+        #[cfg(test)]
+        if crate::planted::is(crate::planted::Bug::ClientForgets) {
+            return;
+        }
+        if self.met() < number {
+            self.met.store(number, Ordering::Relaxed);
+        }
     }
 
     /// What its program waits for.

@@ -252,10 +252,10 @@ impl Engine {
     pub fn next_value(&self, id: SequenceId) -> Option<(NextValue, Epoch)> {
         loop {
             let sequence = self.sequence(id)?;
-            let taken = self.shared.with_worker(|shared, worker| sequence.take(shared, worker, 1));
+            let taken = self.shared.with_worker(|shared, worker| sequence.take(shared, worker, 1, 0));
             // What has ended has another one in its place by now, or none.
-            if taken.is_some() {
-                return taken;
+            if let Some((value, bound)) = taken {
+                return Some((value, bound.epoch));
             }
         }
     }
@@ -265,9 +265,9 @@ impl Engine {
         loop {
             let sequence = self.sequence(id)?;
             let set =
-                self.shared.with_worker(|shared, worker| sequence.set(shared, worker, value, is_called));
-            if set.is_some() {
-                return set;
+                self.shared.with_worker(|shared, worker| sequence.set(shared, worker, (value, is_called), 0));
+            if let Some(bound) = set {
+                return Some(bound.epoch);
             }
         }
     }
@@ -277,7 +277,7 @@ impl Engine {
     pub fn number_start(&self) -> u64 {
         let starts = &self.shared.starts;
         let number = starts.peek() as i64;
-        self.shared.with_worker(|shared, worker| starts.set(shared, worker, number, true));
+        self.shared.with_worker(|shared, worker| starts.set(shared, worker, (number, true), 0));
         number as u64
     }
 

@@ -31,6 +31,16 @@ pub(crate) enum Bug {
     UndecidedApplied,
     /// A checkpoint drops the parts below its cut before its mark is written.
     PartsGoEarly,
+    /// Who replaces a reference table takes no account of the numbers of those who have read it.
+    ReferenceNumberAlone,
+    /// Who uses a value of a sequence does not come behind the record of its bound.
+    BoundBehindUser,
+    /// Who only reads leaves what it has met in nothing that it has held.
+    ReadersRaiseNothing,
+    /// A client's next program knows nothing of what the one before has met.
+    ClientForgets,
+    /// A sequence that has another one in its place still gives values.
+    EndedSequenceGivesOn,
     /// A page of a long read shows what is committed now, and not what its snapshot shows.
     NewerPage,
     /// Writers leave an index alone that is still being filled.

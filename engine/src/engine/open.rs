@@ -526,7 +526,7 @@ impl Build {
             let mut root = Root::new(id, version);
             if group == REFERENCE_GROUP {
                 let tree = part.held_by();
-                vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, tree }));
+                vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, number: 0, tree }));
             } else {
                 root.tree = part;
             }

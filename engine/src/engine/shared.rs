@@ -73,6 +73,8 @@ pub(crate) struct Shared {
     pub memory_following: MemoryFollowing,
     /// Moves with every publication of definitions or routing.
     definitions_version: CachePadded<AtomicU64>,
+    /// The number of whoever has published definitions last.
+    definitions_number: AtomicU64,
     schema: ArcSwap<Schema>,
     routing: ArcSwap<RoutingTable>,
     /// Publications one after another.
@@ -202,6 +204,7 @@ impl Shared {
             following: Following::default(),
             memory_following: MemoryFollowing::default(),
             definitions_version: CachePadded::new(AtomicU64::new(1)),
+            definitions_number: AtomicU64::new(0),
             schema: ArcSwap::from_pointee(parts.schema),
             routing: ArcSwap::from_pointee(parts.routing),
             routing_latch: Mutex::new(()),
@@ -267,6 +270,10 @@ impl Shared {
         self.definitions_version.load(Ordering::Acquire)
     }
 
+    pub fn definitions_number(&self) -> u64 {
+        self.definitions_number.load(Ordering::Acquire)
+    }
+
     pub fn load_schema(&self) -> Arc<Schema> {
         self.schema.load_full()
     }
@@ -277,9 +284,10 @@ impl Shared {
 
     /// Publishes new definitions, and what they change of the routing table. The caller holds the
     /// reference partition, so that these are the newest definitions and its own changes; other groups'
-    /// routes may have changed since it began.
-    pub fn publish_definitions(&self, schema: Schema, change: impl FnOnce(&mut RoutingTable)) {
+    /// routes may have changed since it began. `number` is its own.
+    pub fn publish_definitions(&self, schema: Schema, number: u64, change: impl FnOnce(&mut RoutingTable)) {
         let _latch = self.routing_latch.lock();
+        self.definitions_number.store(number, Ordering::Release);
         self.schema.store(Arc::new(schema));
         self.store_routing(change);
     }

@@ -18,7 +18,9 @@ use crate::program::Stop;
 use crate::random::RandomStream;
 use crate::storage::tree::Ahead;
 use crate::table::Schema;
-use crate::txn::{EpochSlot, InteractiveState, OverlayUndo, Place, ReferenceVector, TransactionLimits, Undo};
+use crate::txn::{
+    EpochSlot, InteractiveState, LoggedBound, OverlayUndo, Place, ReferenceVector, TransactionLimits, Undo,
+};
 
 /// A thread's part of the engine. Used by one thread at a time.
 pub(crate) struct Worker {
@@ -30,6 +32,8 @@ pub(crate) struct Worker {
     part_bytes: usize,
     /// Those of the transaction that is about to commit.
     parts: Option<Parts>,
+    /// That of whoever has changed what it knows of definitions, or a greater one.
+    pub definitions_number: u64,
     pub executor: Option<ExecutorId>,
     pub island: Option<IslandId>,
     pub routing: Arc<RoutingTable>,
@@ -41,9 +45,9 @@ pub(crate) struct Worker {
     pub memory: MemoryShare,
     /// Beside what is compared with them.
     pub limits: TransactionLimits,
-    /// Hidden row ids at hand, and the epoch their logged bound depends on.
+    /// Hidden row ids at hand, and the epoch and the number of their logged bound.
     pub row_ids: Range<i64>,
-    pub row_ids_epoch: Epoch,
+    pub row_ids_bound: LoggedBound,
     /// Programs run so far, and how; one in some is timed.
     pub tally: Tally,
     /// How often its runs are measured.
@@ -118,6 +122,7 @@ impl Worker {
             number: shared.log.number_at_start(),
             part_bytes: shared.config.log.part_bytes,
             parts: None,
+            definitions_number: 0,
             executor: None,
             island: None,
             routing: shared.load_routing(),
@@ -128,7 +133,7 @@ impl Worker {
             memory: MemoryShare::default(),
             limits: shared.config.transaction.within_formats(),
             row_ids: 0..0,
-            row_ids_epoch: Epoch(0),
+            row_ids_bound: LoggedBound::NONE,
             tally: Tally::default(),
             measured: Rate::default(),
             statistics: shared.monitor.register_thread(),
@@ -165,6 +170,7 @@ impl Worker {
         if version != self.definitions_version {
             self.routing = shared.load_routing();
             self.schema = shared.load_schema();
+            self.definitions_number = shared.definitions_number();
             self.definitions_version = version;
         }
     }
@@ -224,16 +230,21 @@ impl Worker {
         }
     }
 
-    /// Appends the transaction's redo to the epoch it committed in. Answers the number it gets: one more than
-    /// the greatest that there is in the partitions it holds, or that the thread has given.
+    /// The number of a transaction that has met these: one more than they, and than the last that the thread
+    /// has given. It is given when it is logged.
     #[inline]
-    pub fn log_commit(&mut self, epoch: Epoch, greatest: u64) -> u64 {
-        self.number = self.number.max(greatest) + 1;
+    pub fn next_number(&self, greatest: u64) -> u64 {
+        self.number.max(greatest) + 1
+    }
+
+    /// Appends the transaction's redo to the epoch it committed in, under the number that it gets.
+    #[inline]
+    pub fn log_commit(&mut self, epoch: Epoch, number: u64) {
+        self.number = number;
         match self.parts.take() {
-            None => self.commits.append(epoch, Author::Program, self.number, &self.scratch.redo),
-            Some(parts) => self.commits.append_with_parts(epoch, self.number, &parts, &self.scratch.redo),
+            None => self.commits.append(epoch, Author::Program, number, &self.scratch.redo),
+            Some(parts) => self.commits.append_with_parts(epoch, number, &parts, &self.scratch.redo),
         }
-        self.number
     }
 
     /// Accounts for old versions: on this thread, and now and then for all to see.
@@ -245,10 +256,12 @@ impl Worker {
         }
     }
 
-    /// Appends engine state as a commit of its own, amid a transaction that has still to commit.
-    pub fn log_system(&mut self, epoch: Epoch, records: &[u8]) {
-        self.number += 1;
+    /// Appends engine state as a commit of its own, amid a transaction that has still to commit. Answers its
+    /// number, which is above the greatest that it has to come behind.
+    pub fn log_system(&mut self, epoch: Epoch, greatest: u64, records: &[u8]) -> u64 {
+        self.number = self.next_number(greatest);
         self.commits.append(epoch, Author::System, self.number, records);
+        self.number
     }
 
     /// Whether the log takes writes. Being behind does not refuse them here, under claims: the
@@ -409,7 +422,7 @@ mod tests {
             let body = || {
                 with_worker(shared, |shared, worker| {
                     all_are_here.wait();
-                    let (value, _) = sequence.take(shared, worker, 1_000).expect("it goes on");
+                    let (value, _) = sequence.take(shared, worker, 1_000, 0).expect("it goes on");
                     assert!(matches!(value, NextValue::Value(_)));
                 });
             };

@@ -12,12 +12,12 @@
 //! lie in [`super::parts`] come before those that stand here.
 //!
 //! **Numbers.** Each logged transaction has one: one more than the greatest of the numbers of all partitions
-//! it holds, and of the last that its thread gave. It is given at the commit point, with all claims held, and
-//! every partition that is held stores it, written or not, before it is released
-//! ([`crate::partition`]'s `mark_commit`). A key has one partition at a time, parts of a partition inherit its
-//! number, and a merge takes the greater one: so of two transactions that write a key the later one has the
-//! greater number, whatever their threads, and epochs never contradict that. A thread's own numbers only grow,
-//! so those of a segment do.
+//! it holds, of the last that its thread gave, and of what it has used without holding it (`after`). It is given
+//! at the commit point ([`crate::txn`]'s `number_to_give`), with all claims held, and every partition that is
+//! held stores it, written or not, before it is released ([`crate::partition`]'s `mark_commit`). A key has one
+//! partition at a time, parts of a partition inherit its number, and a merge takes the greater one: so of two
+//! transactions that write a key the later one has the greater number, whatever their threads, and epochs never
+//! contradict that. A thread's own numbers only grow, so those of a segment do.
 //!
 //! ```text
 //!              thread 1: last 4            thread 2: last 9
@@ -26,9 +26,33 @@
 //! ```
 //!
 //! Records of one key and one number count by part, then as they stand: the transaction has put and deleted them
-//! so. What
-//! is logged amid others (the bound of a sequence, places of a group) has the next number of its thread; it
-//! is engine state, whose records have sequences.
+//! so. What is logged amid others (the bound of a sequence, places of a group) has a number of its own thread,
+//! too; it is engine state, whose records have sequences.
+//!
+//! **The order.** (epoch, number, thread) is a total order of all transactions that agrees with every
+//! dependency. Let U depend on T, or write what T had read. Epochs never contradict that; so let both be of
+//! one epoch:
+//!
+//! | they meet at | why T's number is smaller |
+//! |---|---|
+//! | a partition that both held, an index's too | T stored its own there, also where it only read; U took one more |
+//! | an earlier statement of U's session, in its block or its pipeline | each leaves the greatest number it met or got with its [`crate::client::Client`], which the next takes along |
+//! | a page of U's, given back | what it met goes into `after`; what U writes it holds again at its commit |
+//! | a reference version of T's that U read | the version carries T's number, for U's `after` |
+//! | definitions of T's that U runs by | they carry T's number, and a thread takes it along when it takes them up |
+//! | a reference version that T read and U replaced, or a definition | T stores its number beside its slot before the fence in `enter_with` ([`crate::txn::EpochClock`]), and looks for the mark behind it. U marks, fences, and takes one more than the greatest beside *any* slot. So T sees the mark and runs again, or U sees T's number |
+//! | the same, where T only reads | it stores the greatest number it met beside its slot, fences if that is news, then looks |
+//! | a number that U drew | a sequence has a number under its latch, as a partition has: each bound's record gets one more, and U takes it into `after` |
+//! | a sequence that T drew from and U ended | as with a reference version: U has said so before it marks; and U comes behind the last bound |
+//! | R, which only reads, saw T, and not U | a run that answers its client, a block's statement too, raises all it holds to the greatest number it met, `after` among them (`leave_met`): loads and compares, a store where they differ |
+//!
+//! A snapshot is a closed epoch, predictions answer nobody, routes say where rows lie, not what they are. So
+//! each prefix of this order is a state that some serial execution had and no answered client contradicts:
+//! streams, points in time and replicas may cut anywhere. (With `synchronous_commit = off` real time is kept by
+//! epochs only; and locks that are no row's, of tables and advisory ones, order no two transactions of one epoch
+//! that share no partition.) One counter of commits would be simpler, and a line that all cores write;
+//! reference writers that open the next epoch instead of looking at slots would be as sound, and wait for every
+//! thread in a commit.
 
 use super::input::{Input, Malformed, VARINT_BYTES_MAX, put_varint, write_varint};
 use super::redo::{self, Record};

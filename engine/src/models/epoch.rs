@@ -1,4 +1,5 @@
-//! Epochs: whoever advances sees every commit of the epoch it closed, and no commit comes after.
+//! Epochs: whoever advances sees every commit of the epoch it closed, and no commit comes after. Numbers
+//! beside slots: whoever sets a mark sees the number of everybody who has not found it.
 
 use loom::cell::UnsafeCell;
 use loom::thread;
@@ -93,4 +94,52 @@ fn a_shared_advance_comes_after_what_all_did_who_share_it() {
             assert!(epoch <= closed[who] || seen[who], "a later commit does not know of the snapshot");
         }
     });
+}
+
+/// Who has read looks for a mark, and who replaces what was read for numbers: one of the two finds something.
+/// Of the reference tables the model has the mark alone, which [`crate::txn`] sets in the same way.
+#[test]
+fn who_finds_no_mark_is_numbered_before_whoever_sets_it() {
+    use sync::{AtomicU64, Ordering};
+    // A writer commits with its number; a reader has met one; a third has met it twice, and fences once; a
+    // thread that ends takes its number along.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Reads {
+        AndWrites,
+        Alone,
+        Twice,
+        AndEnds,
+    }
+    for kind in [Reads::AndWrites, Reads::Alone, Reads::Twice, Reads::AndEnds] {
+        explore(3, move || {
+            let clock = sync::Arc::new(EpochClock::new(Epoch(1)));
+            let version = sync::Arc::new(AtomicU64::new(0));
+            let slot = clock.register();
+            let reader = {
+                let (clock, version) = (clock.clone(), version.clone());
+                thread::spawn(move || {
+                    match kind {
+                        Reads::AndWrites => {
+                            clock.enter_with(&slot, 7);
+                        }
+                        Reads::Alone | Reads::AndEnds => clock.note_met(&slot, 7),
+                        Reads::Twice => {
+                            clock.note_met(&slot, 7);
+                            clock.note_met(&slot, 7);
+                        }
+                    }
+                    let is_marked = version.load(Ordering::Acquire) & 1 == 1;
+                    clock.leave(&slot);
+                    if kind == Reads::AndEnds {
+                        clock.unregister(&slot);
+                    }
+                    is_marked
+                })
+            };
+            version.fetch_or(1, Ordering::AcqRel);
+            let greatest = clock.greatest_number();
+            let is_marked = reader.join().expect("it ends");
+            assert!(is_marked || greatest >= 7, "neither has seen the other");
+        });
+    }
 }

@@ -5,7 +5,7 @@
 //! said where it is.
 //!
 //! - [`gate`]   the state word, queues, and lending of partitions to tickets
-//! - [`epoch`]  entering, leaving and advancing epochs, and advances that several share
+//! - [`epoch`]  entering, leaving and advancing epochs, and advances that several share; numbers beside slots
 //! - [`assist`] the rendezvous of a fan-out
 //! - [`ready`]  what waits for an executor that ends or begins
 

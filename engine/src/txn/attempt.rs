@@ -114,6 +114,7 @@ pub(crate) fn run_held<P: Program>(
     let whole = NoUnwind::new("at a release");
     if !matches!(result, Err(Stop::Restart | Stop::Wait | Stop::Reevaluate)) {
         txn.keep_reads();
+        txn.leave_met();
     }
     txn.settle_objects(result);
     let look = sampled || txn.look;
@@ -252,7 +253,7 @@ fn commit_or_undo(
             }
         },
         // It may be others' use of the same numbers that it has ended at.
-        Err(Stop::Abort) if !txn.numbers_hold() => {
+        Err(Stop::Abort) if !txn.numbers_hold(false) => {
             txn.begin_anew();
             None
         }
@@ -363,6 +364,7 @@ impl Txn<'_> {
         }
         self.references_read.clear();
         self.depends_on = Epoch(0);
+        self.after = 0;
     }
 
     fn into_parts(self) -> (HeldList, Epoch, Option<Arc<RowWaiter>>, Vec<Arc<RowWaiter>>) {

@@ -4,14 +4,19 @@
 //! check of what was read from reference tables; before it a commit of megabytes may be refused, which sends most
 //! of its redo ahead in parts. Between `enter` and `leave` there are no
 //! waits: an epoch is open for nanoseconds per transaction, however long it ran.
+//!
+//! Here a transaction gets its number, which says where it stands in the order that the log has: see
+//! [`crate::log::transaction`].
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::ddl::Remains;
 use super::undo::{Undo, UndoKind};
 use super::{ReferenceTable, Txn};
+use crate::client::Client;
 use crate::id::{Epoch, PartitionId, TreeId};
 use crate::partition::PartitionRef;
 use crate::program::Stop;
@@ -44,9 +49,7 @@ impl Txn<'_> {
         if !self.wrote() {
             // It would be logged with what the thread commits next.
             assert!(!self.worker.has_redo(), "what is logged was written");
-            // A reader's place in the serial order is this check.
-            let holds = self.references_valid(false) && self.numbers_hold();
-            return if holds { Committed::Yes } else { Committed::Stale };
+            return if self.reads_are_current() { Committed::Yes } else { Committed::Stale };
         }
         self.look |= self.worker.scratch.undo.len() >= BULK_WRITES;
         if let Err(stop) = self.worker.send_parts(self.shared) {
@@ -54,12 +57,13 @@ impl Txn<'_> {
         }
         let publishes = !self.reference_writes.is_empty() || self.ddl.is_some();
         if publishes {
-            self.shared.references.mark();
+            self.shared.references.mark(self.ddl.is_some());
         }
         // Before the epoch is entered, for who draws enters one with a latch held.
         let sequences = self.sequences_to_latch();
         let mut latched = sequences.latch();
-        let epoch = self.shared.epochs.enter(&self.worker.slot);
+        let number = self.number_to_give(publishes, latched.greatest_number());
+        let epoch = self.shared.epochs.enter_with(&self.worker.slot, number);
         #[cfg(test)]
         let epoch = match crate::planted::is(crate::planted::Bug::EarlyEpoch) {
             true => self.began_in,
@@ -67,7 +71,7 @@ impl Txn<'_> {
         };
         #[cfg(test)]
         assert!(!crate::planted::is(crate::planted::Bug::PanicAtCommit), "planted");
-        if !self.references_valid(publishes) || !self.numbers_hold() {
+        if !self.references_valid(publishes) || !self.numbers_hold(self.ddl.is_some()) {
             self.shared.epochs.leave(&self.worker.slot);
             if publishes {
                 self.shared.references.unmark();
@@ -88,9 +92,9 @@ impl Txn<'_> {
         // What logs nothing has changed no row, and leaves no epoch in the tags of checkpoint rows:
         // they must not be newer than the log.
         if self.worker.has_redo() {
-            self.log_commit(epoch);
+            self.log_commit(epoch, number);
         }
-        let remains = if publishes { self.publish(epoch) } else { None };
+        let remains = if publishes { self.publish(epoch, number) } else { None };
         self.shared.epochs.leave(&self.worker.slot);
         drop(latched);
         if let Some(remains) = remains {
@@ -102,13 +106,80 @@ impl Txn<'_> {
         Committed::Yes
     }
 
-    /// Gives the transaction its number, with all claims held, logs what it has written, and leaves the number
-    /// in all partitions it holds: see [`crate::log::transaction`].
-    fn log_commit(&mut self, epoch: Epoch) {
+    /// The number that the transaction gets, with all claims held: one more than all it has met, and if it
+    /// `publishes`, with the vector marked, than all who may have read what it replaces. `drawn`: that of the
+    /// sequences that it ends.
+    fn number_to_give(&self, publishes: bool, drawn: u64) -> u64 {
+        let mut greatest = self.greatest_met().max(drawn);
+        #[cfg(test)]
+        let publishes = publishes && !crate::planted::is(crate::planted::Bug::ReferenceNumberAlone);
+        if publishes {
+            greatest = greatest.max(self.shared.epochs.greatest_number());
+        }
+        self.worker.next_number(greatest)
+    }
+
+    /// The greatest number of a transaction that this one may have seen something of, or is to come behind for
+    /// another reason: what it holds, used without holding it, is defined by, and its client has met before.
+    pub(super) fn greatest_met(&self) -> u64 {
         // SAFETY: held by this transaction; the reference ends with the expression.
         let number = |partition: &PartitionRef| unsafe { partition.data_mut() }.number;
-        let greatest = self.held.iter().map(number).max().unwrap_or(0);
-        let number = self.worker.log_commit(epoch, greatest);
+        let held = self.held.iter().map(number).max().unwrap_or(0);
+        let client = self.whose().map_or(0, |client| client.met());
+        held.max(self.after).max(self.worker.definitions_number).max(client)
+    }
+
+    /// It uses, without holding it, what the transaction of this number has left.
+    #[inline]
+    pub(super) fn come_after(&mut self, number: u64) {
+        if self.after < number {
+            self.after = number;
+        }
+    }
+
+    /// The client whose statements come one after the other, and this run is one of them.
+    fn whose(&self) -> Option<&Arc<Client>> {
+        let of_transaction = || self.interactive.as_ref().map(|interactive| &interactive.client);
+        let ends = || self.worker.scratch.finish.as_ref().map(|finish| &finish.state.client);
+        self.client.as_ref().or_else(of_transaction).or_else(ends)
+    }
+
+    /// Whoever comes behind this run comes behind all that it has met: who changes what it has read, where it
+    /// has not found that changed, and what its client runs next. Before the release, if it answers anybody.
+    pub(super) fn leave_met(&mut self) {
+        let greatest = self.greatest_met();
+        #[cfg(test)]
+        let raises = !crate::planted::is(crate::planted::Bug::ReadersRaiseNothing);
+        #[cfg(not(test))]
+        let raises = true;
+        for partition in self.held.iter().filter(|_| raises) {
+            // SAFETY: held by this transaction; the reference ends with the iteration.
+            let data = unsafe { partition.data_mut() };
+            if data.number < greatest {
+                data.number = greatest;
+            }
+        }
+        if let Some(client) = self.whose() {
+            client.note_met(greatest);
+        }
+    }
+
+    /// A reader's place in the serial order is this check: whether what it has read without holding it is as it
+    /// was. Whoever changes that later comes behind all that it has met.
+    fn reads_are_current(&self) -> bool {
+        if self.references.is_some() || self.drawn_under.is_some() {
+            self.shared.epochs.note_met(&self.worker.slot, self.greatest_met());
+        }
+        self.references_valid(false) && self.numbers_hold(false)
+    }
+
+    /// Logs what the transaction has written under its number, which it leaves in all partitions it holds, and
+    /// with its client.
+    fn log_commit(&mut self, epoch: Epoch, number: u64) {
+        self.worker.log_commit(epoch, number);
+        if let Some(client) = self.whose() {
+            client.note_met(number);
+        }
         let durable = self.shared.log.durable();
         for partition in &self.held {
             // SAFETY: held by this transaction; the reference ends with the iteration.
@@ -125,7 +196,7 @@ impl Txn<'_> {
     /// The end of a statement of an interactive transaction: its locks and images stay, and
     /// the transaction remembers them.
     fn keep_statement(&mut self) -> Committed {
-        if !self.references_valid(false) || !self.numbers_hold() {
+        if !self.reads_are_current() {
             return Committed::Stale;
         }
         if !self.worker.scratch.undo.is_empty() && !self.reads_hold_here() {
@@ -206,14 +277,15 @@ impl Txn<'_> {
     }
 
     /// Publishes reference tables and definitions; what definitions leave behind.
-    fn publish(&mut self, epoch: Epoch) -> Option<Remains> {
+    fn publish(&mut self, epoch: Epoch, number: u64) -> Option<Remains> {
         let mut vector = (*self.shared.references.load()).clone();
         let mut changed = Vec::new();
         for (id, version, tree) in self.reference_writes.drain(..) {
             changed.push(id);
-            vector.tables.insert(id, std::sync::Arc::new(ReferenceTable { version, epoch, tree }));
+            vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, number, tree }));
         }
-        let remains = self.ddl.take().map(|work| work.publish(self.shared, &mut vector, &mut changed));
+        let remains = self.ddl.take();
+        let remains = remains.map(|work| work.publish(self.shared, &mut vector, &mut changed, number));
         self.shared.references.publish(vector, &changed, epoch, self.shared.snapshots.any());
         remains
     }

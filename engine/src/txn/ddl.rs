@@ -270,12 +270,13 @@ impl DdlWork {
         shared: &Arc<Shared>,
         vector: &mut ReferenceVector,
         changed: &mut Vec<TreeId>,
+        number: u64,
     ) -> Remains {
         for id in &self.dropped_references {
             vector.tables.remove(id);
             changed.push(*id);
         }
-        shared.publish_definitions(self.schema, |routing| {
+        shared.publish_definitions(self.schema, number, |routing| {
             self.groups.iter().for_each(|change| change.apply(routing));
         });
         self.regrouped.into_iter().for_each(|view| shared.repartitions.add(view));

@@ -4,19 +4,59 @@
 //! global epoch in its own slot, fences, and re-reads the global epoch until both agree; then
 //! whoever advances the epoch afterwards sees the slot. An epoch is closed when the global
 //! epoch is beyond it and no slot holds it, so no further commit can join it.
+//!
+//! Beside its epoch a slot has a number: the greatest that the thread has given to a transaction
+//! ([`crate::log::transaction`]), or has met where it has read reference tables. Who reads those claims
+//! nothing, so nothing else would tell their next writer whose numbers are to be below its own. The fence
+//! of the epoch serves this, too:
+//!
+//! ```text
+//! T, which has read a version       number into its slot │ fence │ is there a mark?
+//! U, which puts another in place    mark │ fence │ the greatest number of all slots, and one more
+//! ```
+//!
+//! So T sees the mark and runs again, or U sees T's number. Numbers stay in slots: what a thread gave before
+//! makes U's number greater than need be, and harms nobody.
 
 use crossbeam::utils::CachePadded;
 
 use super::sync::{Arc, AtomicU64, Backoff, Mutex, Ordering, fence, yield_now};
 use crate::id::Epoch;
 
-/// One thread's place inside an epoch; zero is outside.
-pub(crate) type EpochSlot = CachePadded<AtomicU64>;
+/// One thread's place inside an epoch, and the number beside it, which the thread alone writes.
+pub(crate) type EpochSlot = CachePadded<Slot>;
+
+/// See [`EpochSlot`].
+#[derive(Debug)]
+pub(crate) struct Slot {
+    /// Zero is outside.
+    epoch: AtomicU64,
+    /// Never gets less.
+    number: AtomicU64,
+}
+
+impl Slot {
+    /// Whether the number was news, which a fence has to follow.
+    fn note(&self, number: u64) -> bool {
+        let is_news = self.number.load(Ordering::Relaxed) < number;
+        if is_news {
+            self.number.store(number, Ordering::Relaxed);
+        }
+        is_news
+    }
+}
+
+/// The slots of all threads.
+struct Slots {
+    all: Vec<Arc<EpochSlot>>,
+    /// The greatest number beside one that was taken back.
+    number_gone: u64,
+}
 
 /// The global epoch and the threads that may be inside one.
 pub struct EpochClock {
     global: CachePadded<AtomicU64>,
-    slots: Mutex<Vec<Arc<EpochSlot>>>,
+    slots: Mutex<Slots>,
     /// The newest closed epoch; advancing is serialised by this lock.
     closed: Mutex<u64>,
 }
@@ -27,7 +67,7 @@ impl EpochClock {
         assert!(first.0 > 0, "epoch 0 means: outside, and: depends on nothing");
         Self {
             global: CachePadded::new(AtomicU64::new(first.0)),
-            slots: Mutex::new(Vec::new()),
+            slots: Mutex::new(Slots { all: Vec::new(), number_gone: 0 }),
             closed: Mutex::new(first.0 - 1),
         }
     }
@@ -38,30 +78,41 @@ impl EpochClock {
     }
 
     pub(crate) fn register(&self) -> Arc<EpochSlot> {
-        let slot = Arc::new(CachePadded::new(AtomicU64::new(0)));
-        self.slots.lock().push(slot.clone());
+        let slot = Slot { epoch: AtomicU64::new(0), number: AtomicU64::new(0) };
+        let slot = Arc::new(CachePadded::new(slot));
+        self.slots.lock().all.push(slot.clone());
         slot
     }
 
     /// Takes back the slot of a thread that will enter no epoch any more, and is in none.
     pub(crate) fn unregister(&self, slot: &Arc<EpochSlot>) {
-        debug_assert!(slot.load(Ordering::Relaxed) == 0, "nobody ends inside an epoch");
-        self.slots.lock().retain(|other| !Arc::ptr_eq(other, slot));
+        debug_assert!(slot.epoch.load(Ordering::Relaxed) == 0, "nobody ends inside an epoch");
+        let mut slots = self.slots.lock();
+        slots.number_gone = slots.number_gone.max(slot.number.load(Ordering::Relaxed));
+        slots.all.retain(|other| !Arc::ptr_eq(other, slot));
     }
 
     /// How many threads may enter an epoch.
     #[cfg(test)]
     pub(crate) fn registered(&self) -> usize {
-        self.slots.lock().len()
+        self.slots.lock().all.len()
     }
 
-    /// Enters the current epoch. Sequentially consistent: a thread that read the global epoch
-    /// and one that advances it agree on who was first.
+    /// Enters the current epoch with a transaction of this number, or with none that reference tables
+    /// concern. Sequentially consistent: a thread that read the global epoch and one that advances it
+    /// agree on who was first; and a mark that is looked for from here on, and not found, is set by
+    /// somebody who will see the number.
+    pub(crate) fn enter_with(&self, slot: &EpochSlot, number: u64) -> Epoch {
+        slot.note(number);
+        self.enter(slot)
+    }
+
+    /// As [`EpochClock::enter_with`], with no number.
     pub(crate) fn enter(&self, slot: &EpochSlot) -> Epoch {
         loop {
             let epoch = self.global.load(Ordering::Acquire);
             // Release: who sees this entry sees what was done in the epochs before it.
-            slot.store(epoch, Ordering::Release);
+            slot.epoch.store(epoch, Ordering::Release);
             fence(Ordering::SeqCst);
             if self.global.load(Ordering::Acquire) == epoch {
                 return Epoch(epoch);
@@ -70,7 +121,24 @@ impl EpochClock {
     }
 
     pub(crate) fn leave(&self, slot: &EpochSlot) {
-        slot.store(0, Ordering::Release);
+        slot.epoch.store(0, Ordering::Release);
+    }
+
+    /// Says, before a mark is looked for, that whoever sets it later is to come behind this number: for who
+    /// has only read, and enters no epoch. What was said before was fenced then.
+    pub(crate) fn note_met(&self, slot: &EpochSlot, number: u64) {
+        if slot.note(number) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// The greatest number beside any slot; the caller has set a mark before. Who has not seen it, has its
+    /// number there by now.
+    pub(crate) fn greatest_number(&self) -> u64 {
+        fence(Ordering::SeqCst);
+        let slots = self.slots.lock();
+        let numbers = slots.all.iter().map(|slot| slot.number.load(Ordering::Acquire));
+        numbers.fold(slots.number_gone, u64::max)
     }
 
     /// Opens the next epoch, waits until the old one is closed, and returns it. The wait is for
@@ -100,11 +168,11 @@ impl EpochClock {
     fn close(&self, closed: &mut u64) -> Epoch {
         let old = self.global.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
-        let slots: Vec<Arc<EpochSlot>> = self.slots.lock().clone();
+        let slots: Vec<Arc<EpochSlot>> = self.slots.lock().all.clone();
         for slot in &slots {
             let backoff = Backoff::new();
             loop {
-                let inside = slot.load(Ordering::Acquire);
+                let inside = slot.epoch.load(Ordering::Acquire);
                 if inside == 0 || inside > old {
                     break;
                 }

@@ -31,7 +31,7 @@
 //! - `interactive` BEGIN … COMMIT       - `private_table` rows of tables that nobody else knows
 //! - `images`      what a transaction has written so far, for a cursor that it opens
 //! - `attempt`   running, restarting, waiting  - `pages` long reads
-//! - `epoch`       epochs
+//! - `epoch`       epochs, and numbers beside the slots of threads
 
 mod access;
 pub(crate) mod attempt;
@@ -87,8 +87,8 @@ pub use repartition::{
 pub(crate) use repartition::{GroupPlaces, History, LoggedPlace, recovered_places};
 pub use row_lock::LockMode;
 pub(crate) use row_lock::{RowWaiter, push_waiter};
+pub(crate) use sequence::{LoggedBound, ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use sequence::{NextValue, Sequence, SequencePosition};
-pub(crate) use sequence::{ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use undo::Savepoint;
 pub(crate) use undo::{OverlayUndo, Undo};
 pub(crate) use view::StatementView;
@@ -285,6 +285,9 @@ pub struct Txn<'w> {
     order: HeldOrder,
     /// The newest epoch seen in leaves, reference tables and sequences.
     depends_on: Epoch,
+    /// The greatest number of a transaction of which it has used something without holding it: reference
+    /// tables, bounds of sequences, pages that it has given back.
+    after: u64,
     started_at: Option<i64>,
     /// See [`Txn::budget_exceeded`].
     allowance: Allowance,
@@ -373,6 +376,7 @@ impl<'w> Txn<'w> {
             order: HeldOrder::new(held.len()),
             held,
             depends_on: Epoch(0),
+            after: 0,
             started_at: None,
             allowance: Allowance::Budget,
             references: None,

@@ -360,8 +360,9 @@ impl Txn<'_> {
         }
     }
 
-    /// Gives back what the page was read from.
+    /// Gives back what the page was read from; what comes later comes behind what it may have shown.
     fn end_page(&mut self) {
+        self.come_after(self.greatest_met());
         let held = std::mem::take(&mut self.held);
         self.recent = 0;
         self.order = HeldOrder::default();

@@ -5,11 +5,13 @@
 //! table it read is still the current one and that no writer is between marking and
 //! publishing. A writer holds the reference partition, works on trees that share their nodes
 //! with the published ones, marks the vector as changing before it enters its epoch, and
-//! publishes before it leaves.
+//! publishes before it leaves. Between the two it takes a number above those of all who have read
+//! what it replaces ([`super::epoch`]), and a version carries the number of its writer for those who will
+//! read it: so the order of the log ([`crate::log::transaction`]) knows of readers that claimed nothing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use crossbeam::utils::CachePadded;
@@ -33,6 +35,8 @@ pub(crate) struct ReferenceTable {
     pub version: u32,
     /// The epoch it was published in.
     pub epoch: Epoch,
+    /// The number of the transaction that published it: whoever reads it comes behind that.
+    pub number: u64,
     pub tree: SharedTree,
 }
 
@@ -51,6 +55,8 @@ type Past = VecDeque<(Epoch, Option<Arc<ReferenceTable>>)>;
 pub(crate) struct References {
     /// The current vector's version, plus one while a writer is between marking and publishing.
     version: CachePadded<AtomicU64>,
+    /// Whether that writer puts other definitions in place, or may.
+    defines: AtomicBool,
     current: ArcSwap<ReferenceVector>,
     past: Mutex<FxHashMap<TreeId, Past>>,
 }
@@ -59,6 +65,7 @@ impl References {
     pub fn new(vector: ReferenceVector) -> Self {
         Self {
             version: CachePadded::new(AtomicU64::new(vector.version)),
+            defines: AtomicBool::new(false),
             current: ArcSwap::from_pointee(vector),
             past: Mutex::default(),
         }
@@ -73,14 +80,24 @@ impl References {
         self.version.load(Ordering::SeqCst)
     }
 
-    /// Marks the vector as changing; the caller holds the reference partition.
-    pub fn mark(&self) {
+    /// Whether somebody is about to put other definitions in place.
+    pub fn defines(&self) -> bool {
+        self.defines.load(Ordering::SeqCst)
+    }
+
+    /// Marks the vector as changing, and the definitions if they are; the caller holds the reference
+    /// partition.
+    pub fn mark(&self, defines: bool) {
+        if defines {
+            self.defines.store(true, Ordering::SeqCst);
+        }
         let before = self.version.fetch_or(1, Ordering::SeqCst);
         debug_assert!(before & 1 == 0, "one writer at a time");
     }
 
     pub fn unmark(&self) {
         self.version.fetch_and(!1, Ordering::SeqCst);
+        self.defines.store(false, Ordering::SeqCst);
     }
 
     /// Publishes the next version of the vector, in which these tables have changed, come or gone; the
@@ -97,6 +114,7 @@ impl References {
         }
         self.current.store(Arc::new(vector));
         self.version.store(version, Ordering::SeqCst);
+        self.defines.store(false, Ordering::SeqCst);
     }
 
     /// A table as of `epoch`.
@@ -191,11 +209,12 @@ impl Txn<'_> {
         if !self.references_read.contains(&place.id) {
             self.references_read.push(place.id);
         }
-        let epoch = match self.reference_vector().tables.get(&place.id) {
-            Some(table) if table.version == place.version => table.epoch,
+        let (epoch, number) = match self.reference_vector().tables.get(&place.id) {
+            Some(table) if table.version == place.version => (table.epoch, table.number),
             _ => return Err(Stop::Recompile),
         };
         self.depend(epoch);
+        self.come_after(number);
         match self.references.as_ref().and_then(|vector| vector.tables.get(&place.id)) {
             Some(table) => Ok(&table.tree),
             None => Err(Stop::Recompile),

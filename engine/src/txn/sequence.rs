@@ -5,6 +5,10 @@
 //! uses the values depends on. Gaps are allowed, as in PostgreSQL: an undone transaction does
 //! not give its values back.
 //!
+//! A sequence has a number under its latch, as a partition has ([`crate::log::transaction`]): the record of
+//! each bound gets one more, and one more than all that whoever draws has met; and whoever uses a value comes
+//! behind the record of its bound. So no prefix of the log has a value without its bound.
+//!
 //! Whoever draws changes the sequence, and waits for others who do. A session whose sequence has a CACHE
 //! draws as many at once, and then neither writes nor locks what others see until they are used up: what
 //! it asks for with each of them ([`Txn::lean_on_value`], [`Txn::sequence_incarnation`]) lies apart.
@@ -33,9 +37,23 @@ const LOG_AHEAD: i128 = 32;
 pub struct Sequence {
     pub def: SequenceDef,
     incarnation: u64,
-    /// The epoch in which the bound was logged, which grows; beside `state`, under whose lock it changes.
+    /// The epoch in which the bound was logged, and the number of its record, which grow; beside `state`,
+    /// under whose lock they change.
     bound_epoch: AtomicU64,
+    bound_number: AtomicU64,
     state: CachePadded<Mutex<SequenceState>>,
+}
+
+/// When a bound was logged: what whoever uses a value beneath depends on, and comes behind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoggedBound {
+    pub epoch: Epoch,
+    pub number: u64,
+}
+
+impl LoggedBound {
+    /// None was logged since the start.
+    pub const NONE: Self = Self { epoch: Epoch(0), number: 0 };
 }
 
 /// Where a sequence stands, as PostgreSQL keeps it. What comes next is not kept: another increment
@@ -136,7 +154,8 @@ impl Sequence {
         let state = CachePadded::new(Mutex::new(SequenceState::new(&def, position)));
         static INCARNATIONS: AtomicU64 = AtomicU64::new(0);
         let incarnation = INCARNATIONS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Self { def, incarnation, bound_epoch: AtomicU64::new(0), state })
+        let (bound_epoch, bound_number) = (AtomicU64::new(0), AtomicU64::new(0));
+        Arc::new(Self { def, incarnation, bound_epoch, bound_number, state })
     }
 
     /// Tells running sequences apart: one that is restarted or altered is another one, and gives
@@ -180,14 +199,16 @@ impl Sequence {
         self.state.lock()
     }
 
-    /// The first of so many values, as far as there are so many, and the epoch that whoever uses them
-    /// depends on. `None`: the sequence has ended, and the definitions of now know what is in its place.
+    /// The first of so many values, as far as there are so many, and the bound that whoever uses them depends
+    /// on; `met` is the greatest number of what whoever draws has met. `None`: the sequence has ended, and the
+    /// definitions of now know what is in its place.
     pub(crate) fn take(
         &self,
         shared: &Arc<Shared>,
         worker: &mut Worker,
         count: i128,
-    ) -> Option<(NextValue, Epoch)> {
+        met: u64,
+    ) -> Option<(NextValue, LoggedBound)> {
         let mut state = self.state.lock();
         if state.ended {
             return None;
@@ -197,7 +218,7 @@ impl Sequence {
         let mut value = state.position.next(def);
         if value > i128::from(def.max) || value < i128::from(def.min) {
             if !def.cycle {
-                return Some((NextValue::Exhausted, self.bound_epoch()));
+                return Some((NextValue::Exhausted, self.bound()));
             }
             value = i128::from(if step > 0 { def.min } else { def.max });
             state.bound = value - step;
@@ -205,61 +226,61 @@ impl Sequence {
         let last = self.ahead(value, count - 1);
         if (last - state.bound) * step.signum() > 0 {
             state.bound = self.ahead(last, LOG_AHEAD);
-            self.note_bound(log_bound(shared, worker, def, called_to(state.bound)));
+            self.log_bound(shared, worker, called_to(state.bound), met);
         }
         state.position = called_to(last);
-        Some((NextValue::Value(value as i64), self.bound_epoch()))
+        Some((NextValue::Value(value as i64), self.bound()))
     }
 
-    /// What depends on a value that was drawn depends on this epoch.
-    fn bound_epoch(&self) -> Epoch {
-        Epoch(self.bound_epoch.load(Ordering::Acquire))
+    /// What depends on a value that was drawn depends on this bound, or on one before it.
+    fn bound(&self) -> LoggedBound {
+        LoggedBound { epoch: Epoch(self.bound_epoch.load(Ordering::Acquire)), number: self.bound_number() }
     }
 
-    fn note_bound(&self, epoch: Epoch) {
+    /// The number of the record of its bound; the last one, if the latch is held.
+    pub(super) fn bound_number(&self) -> u64 {
+        self.bound_number.load(Ordering::Acquire)
+    }
+
+    /// Logs where it stands once all values that may be used are; the caller has the latch. A commit of its
+    /// own: it must hold even if the transaction that needs the value is undone, for others use the values that
+    /// follow.
+    fn log_bound(&self, shared: &Arc<Shared>, worker: &mut Worker, position: SequencePosition, met: u64) {
+        let greatest = met.max(self.bound_number());
+        let epoch = shared.epochs.enter(&worker.slot);
+        let record = SequenceRecord::new(position, &self.def, shared.next_meta_sequence());
+        let bytes = serde_json::to_vec(&record).unwrap_or_default();
+        let mut records = Vec::new();
+        redo::meta(&mut records, record.at, sequence_key(self.def.id).as_bytes(), Some(&bytes));
+        let number = worker.log_system(epoch, greatest, &records);
+        shared.epochs.leave(&worker.slot);
         self.bound_epoch.store(epoch.0, Ordering::Release);
+        self.bound_number.store(number, Ordering::Release);
     }
 
-    /// Sets it to a value; the epoch that whoever knows of it depends on. `None` as of [`Sequence::take`].
+    /// Sets it to a value, which was handed out or comes next; the bound that whoever knows of it depends on.
+    /// Else as [`Sequence::take`].
     pub(crate) fn set(
         &self,
         shared: &Arc<Shared>,
         worker: &mut Worker,
-        value: i64,
-        called: bool,
-    ) -> Option<Epoch> {
+        (value, called): (i64, bool),
+        met: u64,
+    ) -> Option<LoggedBound> {
         let mut state = self.state.lock();
         if state.ended {
             return None;
         }
         state.position = SequencePosition { last: value, called };
         state.bound = state.position.next(&self.def) - i128::from(self.def.increment);
-        self.note_bound(log_bound(shared, worker, &self.def, state.position));
-        Some(self.bound_epoch())
+        self.log_bound(shared, worker, state.position, met);
+        Some(self.bound())
     }
 }
 
 /// Where a sequence stands that has handed out a value within its bounds, which are 64 bits wide.
 fn called_to(value: i128) -> SequencePosition {
     SequencePosition { last: value as i64, called: true }
-}
-
-/// Logs where a sequence stands once all values that may be used are. A commit of its own: it must
-/// hold even if the transaction that needs the value is undone, for others use the values that follow.
-fn log_bound(
-    shared: &Arc<Shared>,
-    worker: &mut Worker,
-    def: &SequenceDef,
-    position: SequencePosition,
-) -> Epoch {
-    let epoch = shared.epochs.enter(&worker.slot);
-    let record = SequenceRecord::new(position, def, shared.next_meta_sequence());
-    let bytes = serde_json::to_vec(&record).unwrap_or_default();
-    let mut records = Vec::new();
-    redo::meta(&mut records, record.at, sequence_key(def.id).as_bytes(), Some(&bytes));
-    worker.log_system(epoch, &records);
-    shared.epochs.leave(&worker.slot);
-    epoch
 }
 
 /// The key of a sequence's bound in the log's meta space.
@@ -284,15 +305,15 @@ impl Txn<'_> {
     pub fn hidden_row_id(&mut self) -> i64 {
         if self.worker.row_ids.is_empty() {
             let sequence = self.shared.row_ids.clone();
-            if let Some((taken, epoch)) = sequence.take(self.shared, self.worker, ROW_ID_BLOCK) {
-                self.worker.row_ids_epoch = epoch;
+            let met = self.greatest_met();
+            if let Some((taken, bound)) = sequence.take(self.shared, self.worker, ROW_ID_BLOCK, met) {
+                self.worker.row_ids_bound = bound;
                 if let NextValue::Value(first) = taken {
                     self.worker.row_ids = first..first + ROW_ID_BLOCK as i64;
                 }
             }
         }
-        let epoch = self.worker.row_ids_epoch;
-        self.depend(epoch);
+        self.use_value(self.worker.row_ids_bound);
         self.worker.row_ids.next().unwrap_or(i64::MAX)
     }
 
@@ -318,9 +339,10 @@ impl Txn<'_> {
         self.admit_sequence(id)?;
         loop {
             let sequence = self.sequence(id)?;
-            if let Some((value, epoch)) = sequence.take(self.shared, self.worker, count) {
+            let met = self.greatest_met();
+            if let Some((value, bound)) = sequence.take(self.shared, self.worker, count, met) {
                 self.note_drawn(id, sequence.incarnation());
-                self.depend(epoch);
+                self.use_value(bound);
                 return Ok((value, sequence));
             }
             // It has ended, and with its latch the definitions of now are published.
@@ -333,9 +355,9 @@ impl Txn<'_> {
     pub fn lean_on_value(&mut self, id: SequenceId) -> Result<(), Stop> {
         self.admit_sequence(id)?;
         let running = self.running(id)?;
-        let (epoch, incarnation) = (running.bound_epoch(), running.incarnation());
+        let (bound, incarnation) = (running.bound(), running.incarnation());
         self.note_drawn(id, incarnation);
-        self.depend(epoch);
+        self.use_value(bound);
         Ok(())
     }
 
@@ -344,12 +366,23 @@ impl Txn<'_> {
         self.admit_sequence(id)?;
         loop {
             let sequence = self.sequence(id)?;
-            if let Some(epoch) = sequence.set(self.shared, self.worker, value, is_called) {
-                self.depend(epoch);
+            let met = self.greatest_met();
+            if let Some(bound) = sequence.set(self.shared, self.worker, (value, is_called), met) {
+                self.use_value(bound);
                 return Ok(());
             }
             self.worker.refresh(self.shared);
         }
+    }
+
+    /// It uses a value beneath this bound.
+    fn use_value(&mut self, bound: LoggedBound) {
+        self.depend(bound.epoch);
+        #[cfg(test)]
+        if crate::planted::is(crate::planted::Bug::BoundBehindUser) {
+            return;
+        }
+        self.come_after(bound.number);
     }
 
     /// A number comes from a sequence as these definitions have it: see [`Txn::numbers_hold`].
@@ -364,11 +397,16 @@ impl Txn<'_> {
         }
     }
 
-    /// Whether the sequences that numbers were drawn from are in force. Others may have the same numbers
-    /// from what is in the place of one that is not, and have used them: then this transaction, which
-    /// comes before that, must not come after it.
-    pub(super) fn numbers_hold(&self) -> bool {
+    /// Whether the sequences that numbers were drawn from are in force, and nobody is about to end one.
+    /// Others may have the same numbers from what is in the place of one that is not, and have used them:
+    /// then this transaction, which comes before that, must not come after it. `defines`: it may end some
+    /// itself.
+    pub(super) fn numbers_hold(&self, defines: bool) -> bool {
         let Some(version) = self.drawn_under else { return true };
+        // First: whoever has ended some by now has published it before.
+        if !defines && self.shared.references.defines() {
+            return false;
+        }
         if version == self.shared.definitions_version() {
             return true;
         }

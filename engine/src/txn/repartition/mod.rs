@@ -209,7 +209,7 @@ impl Txn<'_> {
             }
             entered = shared.epochs.enter(&worker.slot);
             if !records.is_empty() {
-                worker.log_system(entered, &records);
+                worker.log_system(entered, 0, &records);
             }
             shared.epochs.leave(&worker.slot);
         });
