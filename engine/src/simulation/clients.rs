@@ -3,6 +3,7 @@
 use super::common::*;
 use super::programs::*;
 use super::*;
+use crate::client::Client;
 
 impl Simulation {
     fn new_transfer(&self, amount_max: u64) -> Option<(i64, i64, i64, i64)> {
@@ -16,9 +17,17 @@ impl Simulation {
     }
 
     pub fn submit_transfer(&self) {
-        let Some((id, from, to, amount)) = self.new_transfer(40) else { return };
-        self.note("transfer", id, from * 100 + to);
         let prediction = self.below(5);
+        self.submit_transfer_of(self.next_client(), prediction);
+    }
+
+    /// Submits a transfer of a client, if it is of one, who counts as waiting.
+    pub fn submit_transfer_of(&self, client: Option<(usize, Arc<Client>)>, prediction: u64) {
+        let at = client.as_ref().map(|(at, _)| *at);
+        let Some((id, from, to, amount)) = self.new_transfer(40) else {
+            return self.transfer_ended(at, None);
+        };
+        self.note("transfer", id, from * 100 + to);
         let program = script(
             move |_, claims| match prediction {
                 0 => {}
@@ -31,9 +40,11 @@ impl Simulation {
             },
             move |txn| traced_transfer(txn, id, from, to, amount),
         );
+        let options =
+            SubmitOptions { client: client.as_ref().map(|(_, client)| client), ..SubmitOptions::default() };
         let start = self.now();
-        let submission = self.engine().submit(program, SubmitOptions::default());
-        self.transfers.borrow_mut().push((id, start, submission));
+        let submission = self.engine().submit(program, options);
+        self.transfers.borrow_mut().push((id, start, at, submission));
         self.collect();
     }
 
@@ -59,7 +70,8 @@ impl Simulation {
     pub fn submit_price(&self) {
         let engine = self.engine();
         let submission = if self.below(2) == 0 {
-            let price = self.below(1_000_000) as i64;
+            // No two are the same, so that a reader of one stands in one place.
+            let price = self.now() as i64;
             self.note("price", price, 0);
             let program = script(
                 |_, claims| claims.add_group(REFERENCE_GROUP),
@@ -392,14 +404,18 @@ impl Simulation {
         if self.below(2) == 0 {
             let canceller = {
                 let transfers = self.transfers.borrow();
-                transfers.last().and_then(|(_, _, submission)| submission.canceller())
+                transfers.last().and_then(|(.., submission)| submission.canceller())
             };
             if let Some(canceller) = canceller {
                 self.note("cancel", 0, 0);
                 canceller.cancel(Stop::Cancelled);
                 self.count("cancel");
             }
-        } else if let Some((id, ..)) = self.transfers.borrow_mut().pop() {
+            return;
+        }
+        let vanished = self.transfers.borrow_mut().pop();
+        if let Some((id, _, client, _)) = vanished {
+            self.client_vanished(client);
             self.note("vanish", id, 0);
             self.count("client vanished");
         }

@@ -9,11 +9,11 @@ use crate::id::SequenceId;
 use crate::program::Program;
 use crate::schema::{IndexDef, IndexPlacement};
 use crate::table::SequenceDef;
-use crate::txn::{BuildStep, FillIndex, NextValue};
+use crate::txn::{BuildStep, FillIndex, NextValue, SequenceRecord};
 
 /// Rows under the numbers that were drawn: `numbers (number int8 primary key)`.
-const NUMBERS: TreeId = TreeId(122);
-const NUMBER: SequenceId = SequenceId(130);
+pub const NUMBERS: TreeId = TreeId(122);
+pub const NUMBER: SequenceId = SequenceId(130);
 
 fn numbers_table() -> TableDef {
     TableDef {
@@ -28,6 +28,16 @@ fn numbers_table() -> TableDef {
 
 fn number_def(increment: i64) -> SequenceDef {
     SequenceDef { id: NUMBER, start: 1, increment, min: 1, max: i64::MAX, cycle: false }
+}
+
+/// So many numbers are drawn at once, most of them in vain: each bound is soon used up.
+const DRAWN_AT_ONCE: i64 = 20;
+
+/// The greatest number that may have been drawn, as a record of the sequence says.
+pub fn bound_of(record: &[u8]) -> i64 {
+    let record: SequenceRecord = serde_json::from_slice(record).expect("a record");
+    let position = record.position(&number_def(1));
+    if position.called { position.last } else { position.last - 1 }
 }
 
 /// The first id of indexes that are filled in slices; each has its own.
@@ -126,6 +136,13 @@ fn definitions(ops: Vec<DdlOp>) -> Script<()> {
             Ok(())
         },
     )
+}
+
+/// Before and after a number is drawn.
+fn others_draw(alters: bool) {
+    if let Some(simulation) = simulation() {
+        simulation.others_draw(alters);
+    }
 }
 
 impl Simulation {
@@ -240,6 +257,25 @@ impl Simulation {
         *self.build.borrow_mut() = Some(Build { id, stage, under_way });
     }
 
+    /// Others are after the same numbers: they draw some, or alter the sequence first.
+    fn others_draw(&self, alters: bool) {
+        let depth = *self.depth.borrow();
+        if depth > 1 || self.is_over() || self.below(4) != 0 {
+            return;
+        }
+        *self.depth.borrow_mut() = depth + 1;
+        self.guarded(|| {
+            if alters {
+                self.change_sequence();
+                self.drain_all();
+            }
+            for _ in 0..=self.below(if alters { 5 } else { 2 }) {
+                self.submit_number();
+            }
+        });
+        *self.depth.borrow_mut() = depth;
+    }
+
     /// Draws a number and puts a row under it, which is new, as every number is.
     pub fn submit_number(&self) {
         self.note("number", 0, 0);
@@ -247,8 +283,12 @@ impl Simulation {
             |_, _| {},
             |txn| {
                 between(txn);
-                let NextValue::Value(number) = txn.next_value(NUMBER)? else { return Err(Stop::Abort) };
+                others_draw(true);
+                let Some((number, _)) = txn.next_values(NUMBER, DRAWN_AT_ONCE)? else {
+                    return Err(Stop::Abort);
+                };
                 between(txn);
+                others_draw(false);
                 let table = txn.table(NUMBERS).ok_or(Stop::Recompile)?;
                 let row = table.layout.encode_row(&[Cell::Int8(number)]);
                 match txn.insert(&table, &account_key(number), &row)? {

@@ -52,6 +52,9 @@ fn count(what: &'static str) {
 impl LogStore for FaultyStore {
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
         self.write(12, || self.0.append(number, batch, false))?;
+        if let Some(simulation) = simulation() {
+            simulation.note_log(|order| order.append(number, batch));
+        }
         if sync { self.sync() } else { Ok(()) }
     }
 
@@ -89,6 +92,9 @@ impl LogStore for FaultyStore {
         }
         let result = self.0.sync();
         self.0.set_faults(Faults::default());
+        if result.is_ok() {
+            simulation.note_log(LogOrder::sync);
+        }
         self.between();
         result
     }
@@ -366,6 +372,7 @@ impl Simulation {
         if !planted::any() {
             self.expect(check_numbers(&store));
         }
+        self.check_log(&store);
         self.forget();
         *self.store.borrow_mut() = store;
         *self.failed.borrow_mut() = false;
@@ -373,6 +380,7 @@ impl Simulation {
         self.open(seed);
         self.alone(|engine| {
             let found = self.check_recovered(engine);
+            self.check_log_recovered(&found);
             // What was not durable and is gone may be gone; what survived counts from now on.
             let there = found.lists.values().flatten();
             *self.committed.borrow_mut() = there.map(|id| (*id, Epoch(0))).collect();

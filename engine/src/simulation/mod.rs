@@ -17,6 +17,7 @@
 //! 5. a crash leaves the state of whole transfers, and balances and indexes to match;
 //! 6. readers find every account once, whatever was split, merged or moved meanwhile, and no
 //!    transfer runs twice or vanishes (the engine itself asserts the routing table's cover);
+//!    in the order of the log transactions meet what they and readers say they have read ([`order`]);
 //! 7. readers and snapshots see all or nothing of every transfer, readers in pages just those up to
 //!    their snapshot ([`readers`]); and one serial order, in agreement with real time, explains
 //!    what everybody saw ([`history`]).
@@ -31,6 +32,7 @@ mod cores;
 mod definitions;
 mod faults;
 mod history;
+mod order;
 mod programs;
 mod readers;
 mod tests;
@@ -61,6 +63,7 @@ use clients::eager_monitor;
 use common::*;
 use faults::{FaultyStore, LeapingClock, Quiet};
 use history::{History, Whole};
+use order::{LogOrder, Pipeline, Sighting};
 use programs::*;
 use readers::Reader;
 
@@ -142,6 +145,10 @@ struct Simulation {
     /// What every program now running holds, innermost last.
     holders: RefCell<Vec<BTreeSet<PartitionId>>>,
     transfers: RefCell<Vec<PendingTransfer>>,
+    looks: RefCell<Vec<PendingLook>>,
+    /// Clients of some transfers and looks.
+    pipelines: RefCell<Vec<Pipeline>>,
+    order: RefCell<LogOrder>,
     reads: RefCell<Vec<(u64, Submission<Script<Whole>>)>>,
     others: RefCell<Vec<Submission<Script<()>>>>,
     changes: RefCell<Vec<(&'static str, Submission<Repartitioning>)>>,
@@ -167,8 +174,11 @@ struct Simulation {
     fingerprint: RefCell<u64>,
 }
 
-/// Its number, when it was submitted, and what becomes of it.
-type PendingTransfer = (i64, u64, Submission<Script<Seen>>);
+/// Its number, when it was submitted, whose it is, and what becomes of it.
+type PendingTransfer = (i64, u64, Option<usize>, Submission<Script<Seen>>);
+
+/// Whose it is, when it was submitted, and what becomes of it.
+type PendingLook = (Option<usize>, u64, Submission<Script<Seen>>);
 
 struct Session {
     transaction: Interactive,
@@ -198,6 +208,9 @@ impl Simulation {
             doomed: RefCell::new(None),
             holders: RefCell::default(),
             transfers: RefCell::default(),
+            looks: RefCell::default(),
+            pipelines: RefCell::default(),
+            order: RefCell::default(),
             reads: RefCell::default(),
             others: RefCell::default(),
             changes: RefCell::default(),
@@ -352,8 +365,10 @@ impl Simulation {
             return;
         }
         match self.below(1_000) {
-            0..340 => self.submit_transfer(),
-            340..575 => self.drain(),
+            0..300 => self.submit_transfer(),
+            300..350 => self.submit_look(),
+            350..565 => self.drain(),
+            565..575 => self.submit_number(),
             575..588 => self.build_index(),
             588..600 => self.read_in_pages(),
             600..620 => self.follow_memory(),
@@ -377,6 +392,7 @@ impl Simulation {
 
     fn open_submissions(&self) -> usize {
         self.transfers.borrow().len()
+            + self.looks.borrow().len()
             + self.reads.borrow().len()
             + self.others.borrow().len()
             + self.changes.borrow().len()
@@ -443,12 +459,15 @@ impl Simulation {
         if self.is_over() {
             return;
         }
+        let mut goes_on = Vec::new();
         let transfers = std::mem::take(&mut *self.transfers.borrow_mut());
-        for (id, start, mut submission) in transfers {
+        for (id, start, client, mut submission) in transfers {
             let Some(done) = submission.try_take() else {
-                self.transfers.borrow_mut().push((id, start, submission));
+                self.transfers.borrow_mut().push((id, start, client, submission));
                 continue;
             };
+            self.transfer_ended(client, done.outcome.result.is_ok().then_some(id));
+            goes_on.extend(client);
             self.count("transaction");
             match done.outcome.result {
                 Ok(()) => {
@@ -458,6 +477,7 @@ impl Simulation {
                     self.committed.borrow_mut().insert(id, done.outcome.depends_on);
                     let checked = self.history.borrow_mut().committed(start, end, &[id], &seen.lists);
                     self.expect(checked);
+                    self.order.borrow_mut().committed(id, &seen.lists);
                     self.count(if done.outcome.inline { "inline" } else { "queued" });
                 }
                 Err(stop) => {
@@ -477,6 +497,7 @@ impl Simulation {
                 }
             }
         }
+        self.collect_looks();
         let reads = std::mem::take(&mut *self.reads.borrow_mut());
         for (start, mut submission) in reads {
             let Some(done) = submission.try_take() else {
@@ -496,6 +517,7 @@ impl Simulation {
             let end = self.now();
             let checked = self.history.borrow_mut().read(start, end, &seen);
             self.expect(checked);
+            self.order.borrow_mut().saw(Sighting::of(done.outcome.depends_on, &seen));
             self.count("read");
         }
         self.others.borrow_mut().retain_mut(|submission| match submission.try_take() {
@@ -525,12 +547,14 @@ impl Simulation {
                 false
             }
         });
+        goes_on.into_iter().for_each(|client| self.go_on(client));
     }
 
     /// Drops everything that lives in the engine.
     fn forget(&self) {
         let _quiet = Quiet::new();
         self.transfers.borrow_mut().clear();
+        self.looks.borrow_mut().clear();
         self.reads.borrow_mut().clear();
         self.others.borrow_mut().clear();
         self.changes.borrow_mut().clear();

@@ -7,11 +7,15 @@ thread_local! {
     pub static COMPARED: RefCell<Option<(Option<i64>, Option<i64>)>> = const { RefCell::new(None) };
 }
 
+/// A transfer has read no price.
+pub const NO_PRICE: i64 = -1;
+
+/// `history (account int8, transfer int8, price int8, primary key (account, transfer))`.
 pub fn history_table() -> TableDef {
     TableDef {
         id: HISTORY,
         name: "history".to_owned(),
-        columns: vec![ColumnKind::Int8, ColumnKind::Int8],
+        columns: vec![ColumnKind::Int8, ColumnKind::Int8, ColumnKind::Int8],
         key: vec![key_column(0), key_column(1)],
         placement: Placement::Distributed { group: GroupId(ACCOUNTS.0) },
         indexes: Vec::new(),
@@ -40,6 +44,8 @@ pub fn history_key(account: i64, id: i64) -> KeyBuf {
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     pub lists: Vec<(i64, Vec<i64>)>,
+    /// The reference row, if it was looked at.
+    pub price: Option<i64>,
     pub missing: Option<&'static str>,
 }
 
@@ -55,10 +61,14 @@ pub fn list_of(table: &crate::TableMeta, row: &[u8]) -> Vec<i64> {
 }
 
 /// Moves money, and appends the transfer's number to the lists of both accounts; now and then by
-/// writing these anew.
+/// writing these anew. Some note the price of the moment, which they claim nothing for.
 pub fn traced_transfer(txn: &mut Txn<'_>, id: i64, from: i64, to: i64, amount: i64) -> Result<Seen, Stop> {
     let mut seen = Seen::default();
     let mut overdrawn = false;
+    // What a statement of a transaction has read may be otherwise at its commit.
+    if id % 3 == 0 && txn.transaction_id().is_none() {
+        seen.price = mirror_price(txn)?;
+    }
     for (account, change) in [(from, -amount), (to, amount)] {
         between(txn);
         let Some(have) = balance(txn, account)? else {
@@ -92,7 +102,8 @@ pub fn traced_transfer(txn: &mut Txn<'_>, id: i64, from: i64, to: i64, amount: i
         seen.lists.push((account, list));
     }
     let table = txn.table(HISTORY).ok_or(Stop::Recompile)?;
-    let row = table.layout.encode_row(&[Cell::Int8(from), Cell::Int8(id)]);
+    let price = seen.price.unwrap_or(NO_PRICE);
+    let row = table.layout.encode_row(&[Cell::Int8(from), Cell::Int8(id), Cell::Int8(price)]);
     if txn.insert(&table, &history_key(from, id), &row)? != Inserted::Ok {
         return Ok(Seen { missing: Some("the absence of its own trace"), ..seen });
     }

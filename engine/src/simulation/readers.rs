@@ -433,6 +433,7 @@ impl Simulation {
         }
         let Some((epoch, state)) = states.pop() else { return Ok(()) };
         self.history.borrow_mut().read(start, end, &state.whole())?;
+        self.order.borrow_mut().saw(Sighting::of(epoch, &state.whole()));
         let there: BTreeSet<i64> = state.lists.values().flatten().copied().collect();
         self.check_epoch(epoch, &there)?;
         self.sights.borrow_mut().push((epoch, there));

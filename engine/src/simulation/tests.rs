@@ -103,6 +103,7 @@ const MUST_HAPPEN: &[&str] = &[
     "index filled",
     "index given up",
     "compared",
+    "look",
     "looked",
     "part written",
     "parts read",
@@ -274,6 +275,31 @@ fn parts_that_no_commit_names_and_are_applied_are_found() {
 #[test]
 fn parts_that_go_before_the_mark_of_their_checkpoint_are_found() {
     is_found(Bug::PartsGoEarly);
+}
+
+#[test]
+fn a_reference_writer_that_is_numbered_alone_is_found() {
+    is_found(Bug::ReferenceNumberAlone);
+}
+
+#[test]
+fn a_bound_behind_who_uses_it_is_found() {
+    is_found(Bug::BoundBehindUser);
+}
+
+#[test]
+fn readers_that_raise_no_number_are_found() {
+    is_found(Bug::ReadersRaiseNothing);
+}
+
+#[test]
+fn a_client_that_forgets_what_it_has_met_is_found() {
+    is_found(Bug::ClientForgets);
+}
+
+#[test]
+fn a_sequence_that_goes_on_behind_its_end_is_found() {
+    is_found(Bug::EndedSequenceGivesOn);
 }
 
 #[test]
