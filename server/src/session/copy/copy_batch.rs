@@ -89,8 +89,8 @@ impl Session {
         start: Start,
     ) -> Submission<LoadRun> {
         let run = self.load_run(plan, rows, numbers_left, last);
-        let options =
-            SubmitOptions { transaction: self.transaction.interactive(), start, ..SubmitOptions::default() };
+        let (transaction, client) = (self.transaction.interactive(), Some(&self.entry().engine));
+        let options = SubmitOptions { transaction, client, start, ..SubmitOptions::default() };
         self.server.engine.submit(run, options)
     }
 
@@ -142,8 +142,8 @@ impl Session {
         run.undone = true;
         let mut start = Start::apart_if(takes_long);
         let mut completed: Completed<LoadRun> = loop {
-            let transaction = self.transaction.interactive();
-            let options = SubmitOptions { transaction, start, ..SubmitOptions::default() };
+            let (transaction, client) = (self.transaction.interactive(), Some(&self.entry().engine));
+            let options = SubmitOptions { transaction, client, start, ..SubmitOptions::default() };
             let submission = self.server.engine.submit(run, options);
             let completed = self.cancellable(submission).await;
             if completed.outcome.result != Err(Stop::Interactive) || start == Start::Apart {
