@@ -268,7 +268,7 @@ impl Program for TakeSlice {
                     Some(table) => builder.add(self.tree, &table.tree, low, since),
                     None => None,
                 },
-                None => builder.add(self.tree, &root.tree, low, since),
+                None => builder.add(self.tree, root.rows(), low, since),
             };
             if self.resume.is_none() {
                 // If the checkpoint is given up after this, its rows are written all the same:

@@ -528,7 +528,7 @@ impl Build {
                 let tree = part.held_by();
                 vector.tables.insert(id, Arc::new(ReferenceTable { version, epoch, number: 0, tree }));
             } else {
-                root.tree = part;
+                root = root.with_rows(part);
             }
             if route.partition.try_claim() {
                 // SAFETY: just claimed; nobody else knows the partition yet.

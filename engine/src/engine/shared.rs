@@ -573,7 +573,7 @@ impl Shared {
         if partition.group() == REFERENCE_GROUP || rows < data.split_again_rows {
             return;
         }
-        let largest = data.roots.iter().map(|root| root.tree.len()).max().unwrap_or(0);
+        let largest = data.roots.iter().map(|root| root.rows().len()).max().unwrap_or(0);
         let (reason, partitions_max) = if largest >= self.config.split_rows {
             if !self.outgrows(partition.group(), rows) {
                 data.split_again_rows = rows + rows / 4;

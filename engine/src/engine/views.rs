@@ -211,7 +211,7 @@ impl Program for CountRows {
             for route in self.routing.routes(group) {
                 for root in &txn.partition_data(group, &route.low)?.roots {
                     if let Some(id) = root.id {
-                        *self.rows.entry(id).or_default() += root.tree.len();
+                        *self.rows.entry(id).or_default() += root.rows().len();
                     }
                 }
             }

@@ -205,12 +205,12 @@ impl PartitionStatistics {
         }
         self.forget();
         self.cuts_rows = rows.max(1);
-        let Some(largest) = data.roots.iter().max_by_key(|root| root.tree.len()) else { return };
-        let count = largest.tree.len();
+        let Some(largest) = data.roots.iter().max_by_key(|root| root.rows().len()) else { return };
+        let count = largest.rows().len();
         let evenly = || (1..SUB_PARTITIONS).map(|part| part as f64 / SUB_PARTITIONS as f64).collect();
         let positions: Vec<f64> = wanted.unwrap_or_else(evenly);
         for position in positions {
-            let Some((key, _)) = largest.tree.nth((count as f64 * position) as u64) else { return };
+            let Some((key, _)) = largest.rows().nth((count as f64 * position) as u64) else { return };
             let key = &key[..value_length(key, distribution)];
             if *key > data.low[..] && self.cuts.last().is_none_or(|last| last[..] < *key) {
                 self.cuts.push(KeyBuf::from_slice(key));

@@ -1,18 +1,13 @@
-//! What a partition holds: one root per table and index of its group, and beside the trees the
-//! side tables of interactive transactions (row locks and uncommitted images) and of snapshots
-//! (old versions), both keyed by key so that they split with the trees.
+//! What a partition holds: one [root](super::root) per table and index of its group, and what says in
+//! which epochs its rows were written.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::collections::VecDeque;
 
-use smallvec::SmallVec;
-
-use crate::id::{Epoch, TreeId, TxnId};
+use super::root::{NOT_COMMITTED, Root};
+use crate::id::{Epoch, TreeId};
 use crate::log::Tag;
-use crate::storage::versions::{Departure, TreeVersions};
-use crate::storage::{Finger, KeyBuf, Row, Tree};
-use crate::txn::{LockMode, RowWaiter};
+use crate::storage::KeyBuf;
 
 /// Where a collection of old versions goes on: a tree and a key.
 pub(crate) type CollectFrom = (TreeId, Box<[u8]>);
@@ -70,118 +65,6 @@ pub(crate) struct PartitionData {
     /// The range before the last split, for a planted bug that believes in it.
     #[cfg(test)]
     was: Option<(KeyBuf, Option<KeyBuf>)>,
-}
-
-/// One table's or index's part of a partition.
-pub(crate) struct Root {
-    /// `None`: the position is free.
-    pub id: Option<TreeId>,
-    /// The layout version of the table; programs compiled for another one must recompile.
-    pub version: u32,
-    /// Somebody locks the table, or did, in a mode that one-shots must look at.
-    pub locked: bool,
-    pub tree: Tree,
-    /// Leaves stamped up to here are in the last checkpoint.
-    pub checkpointed: u64,
-    /// Where the tree was last entered.
-    pub finger: Finger,
-    /// Row locks and uncommitted images of interactive transactions.
-    pub overlay: BTreeMap<Box<[u8]>, RowLock>,
-    /// Before-images for registered snapshots.
-    pub versions: TreeVersions,
-    /// The epoch of the definition that made this root: an older snapshot finds nothing of its
-    /// past here.
-    pub since: Epoch,
-}
-
-/// Who locks a row, what its writer made of it, and who waits.
-#[derive(Default)]
-pub(crate) struct RowLock {
-    pub holders: SmallVec<[(TxnId, LockMode); 1]>,
-    pub image: Option<Image>,
-    pub waiters: Vec<Arc<RowWaiter>>,
-}
-
-/// An uncommitted image. Its writer holds a mode that excludes other writers; holders of
-/// weaker locks do not see it.
-pub(crate) struct Image {
-    pub writer: TxnId,
-    /// `None` is a deleted row.
-    pub row: Option<Row>,
-    /// What became of the committed row under the key by this writer's hand, whatever it has put
-    /// there since.
-    pub departure: Departure,
-}
-
-impl RowLock {
-    /// What `me` made of the row, if it wrote it.
-    pub fn image_of(&self, me: TxnId) -> Option<&Option<Row>> {
-        self.image.as_ref().filter(|image| image.writer == me).map(|image| &image.row)
-    }
-}
-
-/// [`Root::since`] of a root whose definition has not committed yet.
-pub(crate) const NOT_COMMITTED: Epoch = Epoch(u64::MAX);
-
-impl Root {
-    pub fn empty() -> Self {
-        Self {
-            id: None,
-            version: 0,
-            locked: false,
-            tree: Tree::new(),
-            checkpointed: 0,
-            finger: Finger::default(),
-            overlay: BTreeMap::new(),
-            versions: TreeVersions::default(),
-            since: Epoch(0),
-        }
-    }
-
-    /// The root of a tree that was always there: recovery.
-    pub fn new(id: TreeId, version: u32) -> Self {
-        Self { id: Some(id), version, ..Self::empty() }
-    }
-
-    /// The root of a tree that a definition makes.
-    pub fn defined(id: TreeId, version: u32) -> Self {
-        Self { since: NOT_COMMITTED, ..Self::new(id, version) }
-    }
-
-    /// How many row locks are held here.
-    pub fn locks(&self) -> usize {
-        self.overlay.values().map(|lock| lock.holders.len()).sum()
-    }
-
-    /// Cuts off everything at and above `key`.
-    pub fn split_off(&mut self, key: &[u8]) -> Self {
-        Self {
-            id: self.id,
-            version: self.version,
-            locked: self.locked,
-            tree: self.tree.split_off(key),
-            checkpointed: self.checkpointed,
-            finger: Finger::default(),
-            overlay: self.overlay.split_off(key),
-            versions: self.versions.split_off(key),
-            since: self.since,
-        }
-    }
-
-    /// Takes in the same tree's part of the partition to the right.
-    pub fn append(&mut self, mut right: Self) {
-        if self.id.is_none() && self.tree.is_empty() {
-            *self = right;
-            return;
-        }
-        assert!(right.id == self.id && right.version == self.version, "parts of one tree have one layout");
-        self.tree.append(std::mem::take(&mut right.tree));
-        self.overlay.append(&mut right.overlay);
-        self.versions.append(right.versions);
-        self.locked |= right.locked;
-        self.since = self.since.max(right.since);
-        self.checkpointed = self.checkpointed.min(right.checkpointed);
-    }
 }
 
 /// For every stamp the greater of the two epochs.
@@ -270,7 +153,7 @@ impl PartitionData {
     pub fn take_root(&mut self, position: u32) -> (Root, i64) {
         let rows = self.rows().max(1);
         let root = self.put_root(position, Root::empty());
-        let bytes = (i128::from(self.bytes) * i128::from(root.tree.len()) / i128::from(rows)) as i64;
+        let bytes = (i128::from(self.bytes) * i128::from(root.rows().len()) / i128::from(rows)) as i64;
         self.bytes -= bytes;
         (root, bytes)
     }
@@ -340,7 +223,7 @@ impl PartitionData {
 
     /// Rows in all trees.
     pub fn rows(&self) -> u64 {
-        self.roots.iter().map(|root| root.tree.len()).sum()
+        self.roots.iter().map(|root| root.rows().len()).sum()
     }
 
     /// Cuts off everything at and above `key`: O(height) a root. Both parts inherit the
@@ -445,7 +328,7 @@ impl PartitionData {
             let (mut versions, mut key) = from.take().map_or((false, None), |from| (from.versions, from.key));
             loop {
                 key = match versions {
-                    false => root.tree.remake(key.as_deref(), &mut go_on),
+                    false => root.remake_rows(key.as_deref(), &mut go_on),
                     true => root.versions.remake(key.as_deref(), &mut go_on),
                 };
                 let through = key.is_none();
@@ -468,10 +351,7 @@ impl PartitionData {
 
     /// The addresses of everything in its trees.
     pub fn allocations(&self, visit: &mut dyn FnMut(*const u8)) {
-        for root in &self.roots {
-            root.tree.allocations(visit);
-            root.versions.allocations(visit);
-        }
+        self.roots.iter().for_each(|root| root.allocations(visit));
     }
 
     /// Drops versions no registered snapshot needs, looking at about `limit` keys from `from`

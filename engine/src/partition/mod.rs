@@ -37,6 +37,7 @@ mod data;
 mod gate;
 mod held_order;
 mod numbers;
+mod root;
 mod routes;
 mod routing;
 mod ticket;
@@ -48,8 +49,9 @@ use smallvec::SmallVec;
 
 pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
-pub(crate) use data::{CollectFrom, Image, NOT_COMMITTED, PartitionData, Root, RowLock};
+pub(crate) use data::{CollectFrom, PartitionData};
 pub(crate) use held_order::HeldOrder;
+pub(crate) use root::{Image, NOT_COMMITTED, Root, RowLock};
 pub use routes::{Routes, RoutesIter};
 pub use routing::{Route, RoutingTable};
 pub(crate) use ticket::SplitRanges;

@@ -243,7 +243,7 @@ impl Txn<'_> {
             };
             if let Ok(root) = self.root(entry.partition, entry.place) {
                 let first = root.versions.is_empty();
-                kept += root.versions.keep(&root.tree, replaced, epoch, newest);
+                kept += root.keep_version(replaced, epoch, newest);
                 if first {
                     self.shared.snapshots.note_versions(entry.partition);
                 }

@@ -72,7 +72,7 @@ impl Txn<'_> {
             let stamp = std::cell::Cell::new(0);
             let scan = |visit: &mut Visit<'_>| {
                 let own = patches(Some(root), range, Direction::Ascending, me, snapshot, None);
-                let seen = merged_scan(&root.tree, range, Direction::Ascending, own, visit, &mut pass);
+                let seen = merged_scan(root.rows(), range, Direction::Ascending, own, visit, &mut pass);
                 stamp.set(seen.1);
             };
             let result = body(PartRows { scan: &scan });

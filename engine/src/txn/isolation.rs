@@ -247,10 +247,10 @@ impl Txn<'_> {
             let now = self.reference_tree(place)?.get(key);
             (now != before.as_ref(), now.is_some())
         } else {
-            let changed = root.since > snapshot || root.versions.changed_since(&root.tree, key, snapshot);
+            let changed = root.since > snapshot || root.changed_since(key, snapshot);
             let is_there = changed
                 && match root.versions.departure_since(key, snapshot) {
-                    Departure::None => root.tree.lookup(key).row.is_some(),
+                    Departure::None => root.row(key).row.is_some(),
                     // What is there now, if anything is, is another row.
                     Departure::Deleted => false,
                     // Elsewhere, and not gone.
@@ -280,7 +280,7 @@ impl Txn<'_> {
                 ReadNote::Point(place, key) => {
                     let partition = self.partition_for(place.group, key)?;
                     let root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
-                    root.since <= snapshot && !root.versions.changed_since(&root.tree, key, snapshot)
+                    root.since <= snapshot && !root.changed_since(key, snapshot)
                 }
                 ReadNote::Range { place, low, high } => {
                     let range = KeyRange { low: borrowed(low), high: borrowed(high) };
@@ -288,9 +288,7 @@ impl Txn<'_> {
                     for partition in self.claim_range(*place, range)? {
                         let root: &Root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
                         holds &= root.since <= snapshot
-                            && !root
-                                .versions
-                                .range_changed_since(&root.tree, range.low, range.high, snapshot);
+                            && !root.range_changed_since(range.low, range.high, snapshot);
                     }
                     holds
                 }
@@ -319,9 +317,9 @@ impl Txn<'_> {
             held.copied().all(|partition| {
                 let Ok(root) = self.root(partition, *place) else { return true };
                 !match note {
-                    ReadNote::Point(_, key) => root.versions.changed_since(&root.tree, key, snapshot),
+                    ReadNote::Point(_, key) => root.changed_since(key, snapshot),
                     ReadNote::Range { low, high, .. } => {
-                        root.versions.range_changed_since(&root.tree, borrowed(low), borrowed(high), snapshot)
+                        root.range_changed_since(borrowed(low), borrowed(high), snapshot)
                     }
                 }
             })
@@ -344,10 +342,10 @@ impl Txn<'_> {
         }
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
-        if !root.versions.changed_since(&root.tree, key, snapshot) {
+        if !root.changed_since(key, snapshot) {
             return Ok(());
         }
-        let storage_key = root.tree.get(key).cloned();
+        let storage_key = root.row(key).row.cloned();
         let read = |reads: &ReadSet| {
             reads.covers(place, key)
                 || storage_key.as_deref().is_some_and(|key| reads.covers(Place::of(table), key))
@@ -369,8 +367,9 @@ impl Txn<'_> {
     ) -> Result<bool, Stop> {
         let place = Place::of(table);
         let root = self.root(partition, place)?;
-        let now = root.tree.lookup(key).row;
-        let (Some(before), Some(now)) = (root.versions.at(key, snapshot, now), now) else { return Ok(true) };
+        let (Some(before), Some(now)) = (root.row_at(key, snapshot), root.row(key).row) else {
+            return Ok(true);
+        };
         Ok(table.indexes.iter().filter(|index| index.def.unique).any(|index| {
             let (mut old, mut new) = (KeyBuf::new(), KeyBuf::new());
             table.index_key(index, before, key, &mut old);

@@ -51,8 +51,7 @@ impl Txn<'_> {
                     continue;
                 }
                 if let Some(root) = data.root(place.root, place.id, place.version) {
-                    let keys = covered.iter().map(|key| (&root.tree, &key[..]));
-                    fetch_rows_noted(keys, &mut root.finger.ahead);
+                    root.fetch_ahead(covered.iter().map(|key| &key[..]));
                 }
             }
         }
@@ -88,7 +87,7 @@ impl Txn<'_> {
             }
             let root = self.root(partition, place)?;
             self.admit(root, place, ObjectMode::AccessShare)?;
-            let stamp = root.tree.lookup_each(&covered, visit);
+            let stamp = root.rows().lookup_each(&covered, visit);
             // SAFETY: as above.
             let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
             self.depend(epoch);

@@ -120,7 +120,7 @@ impl Txn<'_> {
         self.worker.scratch.footprint.note_read(place.group, key);
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
-        let found = root.tree.lookup_with(key, &mut root.finger);
+        let found = root.row_near(key);
         // SAFETY: held by this transaction; `found` is only read meanwhile.
         let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
         self.depend(epoch);
@@ -173,7 +173,7 @@ impl Txn<'_> {
         {
             return Ok(image.as_deref());
         }
-        let found = root.tree.lookup(key);
+        let found = root.row(key);
         // SAFETY: held by this transaction; `root` and `found` are only read meanwhile.
         let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
         let Some(snapshot) = snapshot else {
@@ -373,7 +373,7 @@ impl Txn<'_> {
         } else {
             None
         };
-        let (flow, stamp) = merged_scan(&root.tree, range, direction, own, visit, pass);
+        let (flow, stamp) = merged_scan(root.rows(), range, direction, own, visit, pass);
         // SAFETY: held by this transaction; the reference ends with the statement.
         let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
         self.depend(snapshot.map_or(epoch, |snapshot| epoch.min(snapshot)));
@@ -426,7 +426,7 @@ pub(super) fn patches<'r>(
         if let Some(snapshot) = snapshot.filter(|_| !root.versions.is_empty()) {
             let old = root.versions.old_rows(range.low, range.high, snapshot);
             layers.push(directed(old, up));
-            let new = root.versions.new_rows(&root.tree, range.low, range.high, snapshot);
+            let new = root.versions.new_rows(root.rows(), range.low, range.high, snapshot);
             layers.push(directed(new.map(|key| (key, None)), up));
         }
     }

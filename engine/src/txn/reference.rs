@@ -161,7 +161,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn insert(&mut self, key: &[u8], row: Row, stamp: u64) -> Option<Row> {
         match self {
-            Self::Own(root) => root.tree.insert(key, row, stamp),
+            Self::Own(root) => root.put(key, row, stamp),
             Self::Reference(tree) => tree.insert(key, row, stamp),
         }
     }
@@ -169,7 +169,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn insert_new(&mut self, key: &[u8], row: Row, stamp: u64) -> Result<(), Row> {
         match self {
-            Self::Own(root) => root.tree.insert_new_with(key, row, stamp, &mut root.finger),
+            Self::Own(root) => root.put_new(key, row, stamp),
             Self::Reference(tree) => tree.insert_new(key, row, stamp),
         }
     }
@@ -177,7 +177,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn update<R>(&mut self, key: &[u8], stamp: u64, change: impl FnOnce(&mut Row) -> R) -> Option<R> {
         match self {
-            Self::Own(root) => root.tree.update_with(key, stamp, &mut root.finger, change),
+            Self::Own(root) => root.update(key, stamp, change),
             Self::Reference(tree) => tree.update(key, stamp, change),
         }
     }
@@ -185,7 +185,7 @@ impl WriteTree<'_> {
     #[inline]
     pub fn remove(&mut self, key: &[u8], stamp: u64) -> Option<Row> {
         match self {
-            Self::Own(root) => root.tree.remove(key, stamp),
+            Self::Own(root) => root.remove(key, stamp),
             Self::Reference(tree) => tree.remove(key, stamp),
         }
     }

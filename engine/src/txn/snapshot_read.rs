@@ -39,7 +39,7 @@ impl Txn<'_> {
             // The table was made anew since: nothing here tells what it was.
             return Err(Stop::ConcurrentUpdate);
         }
-        root.versions.scan(&root.tree, epoch, low, high, |key, row| visit(key, row));
+        root.versions.scan(root.rows(), epoch, low, high, |key, row| visit(key, row));
         self.depend(epoch);
         // SAFETY: held by this transaction; `root` is not used any more.
         Ok(unsafe { partition.data_mut() }.high.clone())

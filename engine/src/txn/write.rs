@@ -403,7 +403,7 @@ impl Txn<'_> {
     /// An answer that depends on a row's absence, or presence, depends on its leaf.
     fn depend_on_leaf(&mut self, partition: PartitionRef, place: Place, key: &[u8]) -> Result<(), Stop> {
         if !place.is_reference() {
-            let stamp = self.root(partition, place)?.tree.lookup(key).stamp;
+            let stamp = self.root(partition, place)?.row(key).stamp;
             // SAFETY: held by this transaction; the reference ends with the statement.
             let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
             self.depend(epoch);

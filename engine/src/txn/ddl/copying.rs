@@ -146,7 +146,7 @@ impl Txn<'_> {
         let mut changed: Vec<Row> = Vec::new();
         let mut rows = 0;
         for partition in self.partitions_of(from.group) {
-            let tree = &self.root(partition, place)?.tree;
+            let tree = self.root(partition, place)?.rows();
             rows += tree.len();
             tree.scan_leaves(Bound::Unbounded, Bound::Unbounded, |leaf| {
                 if leaf.stamp() > since {
@@ -178,7 +178,7 @@ impl Txn<'_> {
                 let data = unsafe { partition.data_mut() };
                 if let Some(root) = data.roots.get_mut(position as usize) {
                     root.since = NOT_COMMITTED;
-                    copied += if root.id == Some(to.def.id) { root.tree.len() } else { 0 };
+                    copied += if root.id == Some(to.def.id) { root.rows().len() } else { 0 };
                 }
             }
         }

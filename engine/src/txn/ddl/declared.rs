@@ -179,10 +179,10 @@ impl Txn<'_> {
             self.check_lock_beside(partition, place, entry, LockMode::Update)?;
             // SAFETY: held by this transaction; the reference ends with the statement.
             let stamp = unsafe { partition.data_mut() }.sequence;
-            let Root { tree, finger, .. } = self.root(partition, place)?;
-            if tree.insert_new_with(entry, key.clone(), stamp, finger).is_ok() {
+            let root = self.root(partition, place)?;
+            if root.put_new(entry, key.clone(), stamp).is_ok() {
                 self.account(partition, entry_bytes(entry, key));
-            } else if tree.get(entry).is_some_and(|known| known[..] != key[..]) {
+            } else if root.row(entry).row.is_some_and(|known| known[..] != key[..]) {
                 return Err(Stop::Abort);
             }
         }
@@ -206,16 +206,16 @@ impl Txn<'_> {
         from: &[u8],
         rows_max: usize,
     ) -> Result<Page, Stop> {
-        let Root { tree, overlay, .. } = self.root(partition, Place::of(table))?;
+        let root: &Root = self.root(partition, Place::of(table))?;
         let mut page = Page { entries: Vec::with_capacity(rows_max), next: None, is_blocked: false };
-        tree.scan(Bound::Included(from), Bound::Unbounded, |key, row| {
+        root.rows().scan(Bound::Included(from), Bound::Unbounded, |key, row| {
             if page.entries.len() == rows_max {
                 page.next = Some(KeyBuf::from_slice(key));
                 return ControlFlow::Break(());
             }
             let mut entry = KeyBuf::new();
             table.index_key(index, row, key, &mut entry);
-            let image = if overlay.is_empty() { None } else { overlay.get(key) };
+            let image = if root.overlay.is_empty() { None } else { root.overlay.get(key) };
             if let Some(image) = image.and_then(|lock| lock.image.as_ref()) {
                 let stays = image.row.as_ref().is_some_and(|row| {
                     let mut will_be = KeyBuf::new();

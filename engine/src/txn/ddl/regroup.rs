@@ -19,7 +19,6 @@ use crate::panics::NoUnwind;
 use crate::partition::{PartitionRef, Root};
 use crate::program::Stop;
 use crate::schema::{IndexPlacement, Placement, TableDef};
-use crate::storage::Finger;
 use crate::table::{REFERENCE_GROUP, TableMeta};
 use crate::txn::reference::SharedTree;
 use crate::txn::repartition::RepartitionKind;
@@ -78,7 +77,7 @@ pub(super) struct Taken {
 impl Taken {
     /// Puts the tree back.
     pub fn undo(self) {
-        let whole = Root { tree: self.tree.held_by(), ..self.rest };
+        let whole = self.rest.with_rows(self.tree.held_by());
         cut_parts(whole, self.bytes, &self.from);
     }
 }
@@ -103,21 +102,19 @@ fn move_parts(from: &Parts, to: &Parts, version: u32) {
 
 /// Takes a tree out of its partitions, held by the caller, as one, with the bytes of its rows.
 fn join_parts(from: &Parts) -> (Root, i64) {
-    let mut whole = Root::empty();
-    let mut bytes = 0;
+    let (mut whole, mut bytes) = (Root::empty(), 0);
     for partition in &from.partitions {
         // SAFETY: held by the caller; the reference ends with the iteration.
         let (part, part_bytes) = unsafe { partition.data_mut() }.take_root(from.position);
         whole.append(part);
         bytes += part_bytes;
     }
-    whole.finger = Finger::default();
     (whole, bytes)
 }
 
 /// Cuts a tree at the boundaries of partitions, held by the caller, and puts it into them.
 fn cut_parts(mut whole: Root, bytes: i64, to: &Parts) {
-    let rows = whole.tree.len().max(1);
+    let rows = whole.rows().len().max(1);
     let mut parts = Vec::with_capacity(to.partitions.len());
     for partition in to.partitions.iter().rev() {
         // SAFETY: as above; the reference ends with the statement.
@@ -131,7 +128,7 @@ fn cut_parts(mut whole: Root, bytes: i64, to: &Parts) {
     let mut left = bytes;
     for (at, (partition, part)) in to.partitions.iter().zip(parts.into_iter().rev()).enumerate() {
         let last = at + 1 == to.partitions.len();
-        let share = (i128::from(bytes) * i128::from(part.tree.len()) / i128::from(rows)) as i64;
+        let share = (i128::from(bytes) * i128::from(part.rows().len()) / i128::from(rows)) as i64;
         let share = if last { left } else { share };
         left -= share;
         // SAFETY: as above.
@@ -252,7 +249,7 @@ impl Txn<'_> {
         }
         let whole_move = NoUnwind::new("in the middle of a change of groups");
         let (mut rest, bytes) = join_parts(&from);
-        let tree: SharedTree = std::mem::take(&mut rest.tree).held_by();
+        let tree: SharedTree = rest.take_rows().held_by();
         let taken = Taken { rest, tree: tree.clone(), bytes, from };
         match &mut self.ddl {
             Some(work) => work.before.push(Before::Taken(Box::new(taken))),

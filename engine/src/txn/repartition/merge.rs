@@ -243,7 +243,7 @@ impl Txn<'_> {
             return None;
         }
         let found = data.roots.iter().filter_map(|root| {
-            let (key, _) = root.tree.seek(std::ops::Bound::Included(&above[..]))?;
+            let (key, _) = root.rows().seek(std::ops::Bound::Included(&above[..]))?;
             Some(self.cut(partition.group(), key))
         });
         found.min()

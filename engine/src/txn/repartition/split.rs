@@ -51,13 +51,13 @@ impl Program for SplitPartition {
         if data.rows() < self.rows_min.max(2) || partitions >= self.partitions_max || partition.is_frozen() {
             return Ok(());
         }
-        let Some(largest) = data.roots.iter().max_by_key(|root| root.tree.len()) else { return Ok(()) };
-        let middle = largest.tree.len() / 2;
+        let Some(largest) = data.roots.iter().max_by_key(|root| root.rows().len()) else { return Ok(()) };
+        let middle = largest.rows().len() / 2;
         // The middle row's distribution value; if the lower half consists of that value alone,
         // the first greater one.
-        let mut at = largest.tree.nth(middle).map(|(key, _)| txn.cut(self.group, key));
+        let mut at = largest.rows().nth(middle).map(|(key, _)| txn.cut(self.group, key));
         if at.as_ref().is_some_and(|at| at[..] <= data.low[..] || !starts_below(data, at)) {
-            at = largest.tree.last().map(|(key, _)| txn.cut(self.group, key));
+            at = largest.rows().last().map(|(key, _)| txn.cut(self.group, key));
         }
         let Some(at) = at.filter(|at| at[..] > data.low[..] && starts_below(data, at)) else { return Ok(()) };
         txn.split(partition, &at, self.reason, None, 0)?;
@@ -68,7 +68,7 @@ impl Program for SplitPartition {
 
 /// Whether anything is below `at`, so that the lower half is not empty.
 fn starts_below(data: &PartitionData, at: &[u8]) -> bool {
-    data.roots.iter().any(|root| root.tree.first().is_some_and(|(key, _)| key < at))
+    data.roots.iter().any(|root| root.rows().first().is_some_and(|(key, _)| key < at))
 }
 
 impl Program for PreSplit {
