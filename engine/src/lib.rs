@@ -17,7 +17,7 @@
 //! - [`locks`]      LOCK TABLE and advisory locks
 //! - [`snapshot`]   the past, read in pages
 //! - [`table`]      definitions as the running engine knows them; [`index_uses`] what indexes are used for
-//! - [`storage`]    rows, memcomparable keys, the B+tree, old versions
+//! - [`storage`]    rows, memcomparable keys, the B+tree, uncommitted images, old versions
 //! - [`log`]        redo, group commit, checkpoints, recovery
 //! - [`monitor`]    what is measured, and what follows: partitions that split, merge and move
 //! - [`heap`]       the budget of memory: what is charged, and who is refused

@@ -43,6 +43,8 @@ pub(crate) enum Bug {
     EndedSequenceGivesOn,
     /// A page of a long read shows what is committed now, and not what its snapshot shows.
     NewerPage,
+    /// A partition that is split keeps the images of rows that go to the upper part.
+    SplitLeavesImages,
     /// Writers leave an index alone that is still being filled.
     DeclaredUnattended,
     /// Who fills an index makes entries of rows that an open transaction is about to change.

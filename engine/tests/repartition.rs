@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archipel_engine::cell::{Cell, ColumnKind};
@@ -11,8 +12,8 @@ use archipel_engine::log::memory::Survivors;
 use archipel_engine::random::RandomStream;
 use archipel_engine::storage::key::encode_cell;
 use archipel_engine::{
-    ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Repartition, RepartitionKind,
-    RepartitionRefused, SliceBudget, Stop, SubmitOptions,
+    ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, LockMode, LockWait, Repartition,
+    RepartitionKind, RepartitionRefused, SliceBudget, Stop, SubmitOptions, Txn,
 };
 use common::*;
 
@@ -229,6 +230,101 @@ fn locks_images_and_waiters_move_along() {
         unpredicted(&engine, |txn| Ok((balance(txn, 5)?, balance(txn, 15)?, balance(txn, 25)?))).0,
         Ok((Some(50), Some(149), Some(101)))
     );
+}
+
+/// A step of a transaction at an account, as a caller knows it: what the account has then.
+fn random_step(
+    engine: &Engine,
+    transaction: &Interactive,
+    (id, balance): (i64, Option<i64>),
+    random: &mut RandomStream,
+) -> Option<i64> {
+    let new = random.below(1_000) as i64;
+    let (kind, table) = (random.below(5), |txn: &Txn<'_>| txn.table(ACCOUNTS).ok_or(Stop::Recompile));
+    within(engine, transaction, move |txn| match (kind, balance) {
+        (0, _) => {
+            let table = table(txn)?;
+            let there = txn.lock_row(&table, &account_key(id), LockMode::Update, LockWait::NoWait)?;
+            assert_eq!(there, balance.is_some());
+            Ok(balance)
+        }
+        (1, Some(_)) => {
+            let table = table(txn)?;
+            assert!(txn.delete(&table, &account_key(id))?);
+            Ok(None)
+        }
+        (_, Some(_)) => {
+            assert_eq!(set_balance(txn, id, new)?, Inserted::Ok);
+            Ok(Some(new))
+        }
+        (_, None) => {
+            assert_eq!(insert_account(txn, id, &format!("owner {id}"), new)?, Inserted::Ok);
+            Ok(Some(new))
+        }
+    })
+    .expect("nobody is in its way")
+}
+
+/// Splits the bank somewhere, or joins two neighbours.
+fn random_change(engine: &Engine, random: &mut RandomStream) {
+    let at = account_key(1 + random.below(39) as i64);
+    let _ = change(engine, Repartition::Split { group: GROUP, at });
+    let ids = partitions(engine);
+    let left = random.below(ids.len() as u64 - 1) as usize;
+    if random.below(2) == 0 {
+        change(engine, Repartition::Merge(ids[left], ids[left + 1])).expect("neighbours");
+    }
+}
+
+#[test]
+fn what_a_transaction_has_done_moves_along_and_is_taken_back_anywhere() {
+    let mut random = RandomStream::new(5);
+    for round in 0..30 {
+        let (engine, _) = bank();
+        let before = all(&engine);
+        let transaction = engine.begin();
+        let mut now: BTreeMap<i64, Option<i64>> = (0..40).map(|id| (id, Some(100))).collect();
+        let mut savepoint = (transaction.savepoint(), now.clone());
+        for _ in 0..80 {
+            match random.below(10) {
+                0 => savepoint = (transaction.savepoint(), now.clone()),
+                1 => {
+                    let back = engine.rollback_to(&transaction, savepoint.0).wait();
+                    back.outcome.result.expect("taken back");
+                    now.clone_from(&savepoint.1);
+                }
+                2 | 3 => random_change(&engine, &mut random),
+                _ => {
+                    let id = random.below(40) as i64;
+                    let after = random_step(&engine, &transaction, (id, now[&id]), &mut random);
+                    now.insert(id, after);
+                }
+            }
+        }
+        let known: Vec<(i64, i64)> =
+            now.iter().filter_map(|(id, balance)| Some((*id, (*balance)?))).collect();
+        let balances =
+            |rows: &[(i64, String, i64)]| rows.iter().map(|row| (row.0, row.2)).collect::<Vec<(i64, i64)>>();
+        let own = within(&engine, &transaction, |txn| all_accounts(txn, Direction::Ascending));
+        assert_eq!(balances(&own.expect("scanned")), known);
+        assert_eq!(all(&engine), before, "nobody else sees any of it");
+        let commits = round % 2 == 0;
+        match commits {
+            true => engine.commit(&transaction).wait().outcome.result.expect("committed"),
+            false => engine.rollback(&transaction).wait().outcome.result.expect("rolled back"),
+        }
+        assert_eq!(balances(&all(&engine)), if commits { known } else { balances(&before) });
+        // No lock is left behind, wherever the rows have gone.
+        let other = engine.begin();
+        for id in 0..40 {
+            let locked = within(&engine, &other, move |txn| {
+                let table = txn.table(ACCOUNTS).ok_or(Stop::Recompile)?;
+                txn.lock_row(&table, &account_key(id), LockMode::Update, LockWait::NoWait)
+            });
+            assert!(locked.is_ok(), "account {id}: {locked:?}");
+        }
+        engine.rollback(&other).wait().outcome.result.expect("rolled back");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::open::OpenError;
 use crate::log::StoreError;
 use crate::parallel::in_parallel;
+use crate::storage::row::entry_bytes;
 use crate::storage::tree::Builder;
 use crate::storage::{KeyBuf, Row, Tree};
 use crate::table::TableMeta;
@@ -175,11 +176,11 @@ impl Slice {
                 let message = format!("a row of table {} does not fit its columns", table.def.name);
                 return Err(StoreError::Damaged(message).into());
             }
-            memory += crate::txn::entry_bytes(key, row);
+            memory += entry_bytes(key, row);
             for (index, entries) in table.indexes.iter().zip(&mut entries) {
                 let mut entry = KeyBuf::new();
                 table.index_key(index, row, key, &mut entry);
-                memory += crate::txn::entry_bytes(&entry, key);
+                memory += entry_bytes(&entry, key);
                 entries.push((entry, Row::from(key)));
             }
         }
@@ -268,11 +269,11 @@ mod tests {
                 assert_eq!(built.indexes.len(), table.indexes.len());
                 let mut memory = 0;
                 for (key, row) in built.rows.cursor(Bound::Unbounded) {
-                    memory += crate::txn::entry_bytes(key, row);
+                    memory += entry_bytes(key, row);
                     for (meta, tree) in table.indexes.iter().zip(&built.indexes) {
                         let mut entry = KeyBuf::new();
                         table.index_key(meta, row, key, &mut entry);
-                        memory += crate::txn::entry_bytes(&entry, key);
+                        memory += entry_bytes(&entry, key);
                         assert_eq!(tree.get(&entry).map(|row| &row[..]), Some(key));
                     }
                 }

@@ -24,8 +24,8 @@
 //! transaction ran, as do rows that a definition has made anew, until the partition moves again: to
 //! copy all of it for that would cost more than it brings.
 //!
-//! Reference tables, which all islands read, stay where they are. So do row locks and uncommitted
-//! images, which are gone in moments.
+//! Reference tables, which all islands read, stay where they are. So do row locks, which are gone in
+//! moments.
 //!
 //! Old memory goes back to the heap of the thread that asked for it, which uses it again. That heap
 //! is the allocator's: what it has kept of pages that a thread elsewhere touched and gave back whole,

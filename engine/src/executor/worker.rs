@@ -86,8 +86,15 @@ pub(crate) struct Scratch {
 pub(crate) struct Finish {
     pub state: Arc<InteractiveState>,
     pub keys: Vec<(Place, Box<[u8]>)>,
+    pub how: FinishedAs,
+}
+
+/// What becomes of an interactive transaction that has settled its images, or is to drop them.
+pub(crate) enum FinishedAs {
+    Committed,
+    RolledBack,
     /// It goes on: only what it did to these trees is settled.
-    pub only: Option<Vec<TreeId>>,
+    Open(Vec<TreeId>),
 }
 
 /// Old versions a thread keeps to itself before it reports them.

@@ -81,7 +81,7 @@ impl Txn<'_> {
     /// mark.
     #[inline]
     pub(crate) fn admit(&mut self, root: &mut Root, place: Place, mode: ObjectMode) -> Result<(), Stop> {
-        if root.locked || self.interactive_state().is_some() {
+        if root.is_table_locked() || self.interactive_state().is_some() {
             return self.admit_slowly(root, place, mode);
         }
         Ok(())
@@ -93,12 +93,13 @@ impl Txn<'_> {
             return Ok(());
         }
         let Some(state) = self.interactive_state().cloned() else {
-            root.locked = self.pass_by(LockTag::Table(self.table_of(place.id)), mode)?;
+            let locked = self.pass_by(LockTag::Table(self.table_of(place.id)), mode)?;
+            root.set_table_locked(locked);
             return Ok(());
         };
         // An index is reached through its table, which asks for itself.
         if self.table(place.id).is_some() {
-            if !root.locked {
+            if !root.is_table_locked() {
                 state.objects.note(LockTag::Table(place.id), mode);
             } else if !state.objects.is_noted(LockTag::Table(place.id), mode) {
                 self.lock_object(LockTag::Table(place.id), mode, LockScope::Transaction, self.lock_wait())?;
@@ -249,7 +250,7 @@ impl Txn<'_> {
             .chain(meta.indexes.iter().map(|index| Place::of_index(meta, index)));
         for place in places.collect::<SmallVec<[Place; 4]>>() {
             for partition in self.claim_group(place.group)? {
-                self.root_of(partition, place)?.locked = true;
+                self.root_of(partition, place)?.set_table_locked(true);
             }
         }
         Ok(())

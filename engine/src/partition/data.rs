@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::collections::VecDeque;
 
-use super::root::{NOT_COMMITTED, Root};
+use super::root::{NOT_COMMITTED, Root, RootPart};
 use crate::id::{Epoch, TreeId};
 use crate::log::Tag;
 use crate::storage::KeyBuf;
@@ -28,8 +28,7 @@ pub(crate) struct Following {
 #[derive(Clone)]
 struct MadeUpTo {
     tree: TreeId,
-    /// In the old versions of the tree's rows, which come after the rows.
-    versions: bool,
+    part: RootPart,
     /// `None`: at the first key.
     key: Option<KeyBuf>,
 }
@@ -54,8 +53,6 @@ pub(crate) struct PartitionData {
     marks: VecDeque<(u64, Epoch)>,
     /// The epoch of the newest commit.
     pub last_epoch: Epoch,
-    /// Row locks held in this partition, over all roots.
-    pub locks: usize,
     /// Do not try to split again below this many rows: the last try found no key to split at.
     pub split_again_rows: u64,
     /// Bytes of rows and keys, as accounted against `max_memory`.
@@ -95,7 +92,6 @@ impl PartitionData {
             committed: 0,
             marks: VecDeque::new(),
             last_epoch: Epoch(0),
-            locks: 0,
             split_again_rows: 0,
             bytes: 0,
             following: None,
@@ -145,7 +141,6 @@ impl PartitionData {
         while self.roots.len() <= position {
             self.roots.push(Root::empty());
         }
-        self.locks = self.locks + root.locks() - self.roots[position].locks();
         std::mem::replace(&mut self.roots[position], root)
     }
 
@@ -243,7 +238,6 @@ impl PartitionData {
             committed: self.committed,
             marks: self.marks.clone(),
             last_epoch: self.last_epoch,
-            locks: roots.iter().map(Root::locks).sum(),
             split_again_rows: 0,
             bytes: 0,
             following: self.following.clone(),
@@ -252,7 +246,6 @@ impl PartitionData {
             roots,
         };
         self.high = Some(KeyBuf::from_slice(key));
-        self.locks -= upper.locks;
         self.split_again_rows = 0;
         // Bytes are shared out by rows: exact accounting would visit every row.
         upper.bytes = (i128::from(self.bytes) * i128::from(upper.rows()) / i128::from(rows_before)) as i64;
@@ -291,7 +284,6 @@ impl PartitionData {
         self.number = self.number.max(right.number);
         self.committed = self.committed.max(right.committed);
         self.last_epoch = self.last_epoch.max(right.last_epoch);
-        self.locks += right.locks;
         self.bytes += right.bytes;
         self.split_again_rows = 0;
         self.following = None;
@@ -303,7 +295,7 @@ impl PartitionData {
         Self::new(at.clone(), Some(at.clone()))
     }
 
-    /// Makes about `bytes_max` of the rows and old versions again, on this thread, for its memory
+    /// Makes about `bytes_max` of the rows, old versions and images again, on this thread, for its memory
     /// node; going on where the last call for that node ended. Answers the bytes, and whether
     /// everything has been made.
     pub fn remake(&mut self, node: u16, bytes_max: usize) -> (usize, bool) {
@@ -325,19 +317,17 @@ impl PartitionData {
         let mut next = None;
         'trees: for root in &mut self.roots[first.unwrap_or(0)..] {
             let Some(tree) = root.id else { continue };
-            let (mut versions, mut key) = from.take().map_or((false, None), |from| (from.versions, from.key));
+            let (mut part, mut key) =
+                from.take().map_or((RootPart::Rows, None), |from| (from.part, from.key));
             loop {
-                key = match versions {
-                    false => root.remake_rows(key.as_deref(), &mut go_on),
-                    true => root.versions.remake(key.as_deref(), &mut go_on),
-                };
+                key = root.remake(part, key.as_deref(), &mut go_on);
                 let through = key.is_none();
-                if through && versions {
-                    break;
+                if through {
+                    let Some(behind) = part.next() else { break };
+                    part = behind;
                 }
-                versions |= through;
                 if !through || made.get() >= bytes_max {
-                    next = Some(MadeUpTo { tree, versions, key });
+                    next = Some(MadeUpTo { tree, part, key });
                     break 'trees;
                 }
             }

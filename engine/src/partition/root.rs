@@ -1,15 +1,25 @@
-//! One table's or index's part of a partition: its rows and, beside them, row locks with uncommitted
-//! images, and old versions for snapshots. All of it is keyed by key, so that it splits with the rows.
+//! One table's or index's part of a partition: its rows and, beside them, row locks, uncommitted images, and
+//! old versions for snapshots. All of it is keyed by key, so that it splits with the rows.
 //!
 //! ```text
-//!   RowLock   who locks a row, what its writer has made of it, who waits     to the end of the transaction
+//!   locks     who locks a row without an image of it, and who waits for it   to the end of the transaction
+//!   images    what writers have made of rows; each locks its row             to the end of its writer
 //!   tree      committed rows
 //!   versions  what they were, for registered snapshots                       as long as one needs it
 //! ```
 //!
+//! Images and versions are trees like that of the rows, so a partition splits and merges in O(height) however
+//! large the transactions are that are under way in it. Only locks without an image lie in a map.
+//!
+//! A root lists the writers of its images: those without one in it find out at once, and pass beneath the
+//! others' without a look. A split copies the list, a merge unites the two; the end of a transaction prunes
+//! those of the roots where it has written, and a copy elsewhere is pruned when the next writer comes.
+//!
 //! Invariant: nobody reaches the tree but through here. [`Root::row`] and [`Root::rows`] say in their names
 //! that what they show is committed and lies beneath all images, [`Root::changed_since`] asks the rows
 //! together with their past.
+//! Invariant: a transaction locks a row once, by its image or, where it has none, in the map; and nobody but
+//! the writer of an image holds a mode that excludes other writers.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -18,10 +28,35 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::id::{Epoch, TreeId, TxnId};
+use crate::storage::key::excludes_all;
 use crate::storage::tree::{Lookup, fetch_rows_noted};
 use crate::storage::versions::{Departure, Replaced, TreeVersions};
-use crate::storage::{Finger, KeyBuf, Row, Tree};
-use crate::txn::{LockMode, RowWaiter};
+use crate::storage::{Finger, Image, Images, KeyBuf, Row, StoredImage, Tree};
+use crate::txn::{LockMode, RowWaiter, Writer};
+
+/// What whoever comes to a root must look at; mostly nothing, which one byte says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Marks(u8);
+
+impl Marks {
+    /// Somebody locks the table, or did, in a mode that one-shots must look at.
+    const TABLE_LOCKED: u8 = 1;
+    /// There are entries in the map of locks.
+    const ROWS_LOCKED: u8 = 2;
+    const IMAGES: u8 = 4;
+
+    #[inline]
+    fn has(self, any: u8) -> bool {
+        self.0 & any != 0
+    }
+
+    fn set(&mut self, mark: u8, to: bool) {
+        self.0 = if to { self.0 | mark } else { self.0 & !mark };
+    }
+}
+
+/// Who locks a row, and how.
+pub(crate) type Holders = SmallVec<[(TxnId, LockMode); 2]>;
 
 /// See the module.
 pub(crate) struct Root {
@@ -29,15 +64,16 @@ pub(crate) struct Root {
     pub id: Option<TreeId>,
     /// The layout version of the table; programs compiled for another one must recompile.
     pub version: u32,
-    /// Somebody locks the table, or did, in a mode that one-shots must look at.
-    pub locked: bool,
+    marks: Marks,
     tree: Tree,
     /// Leaves stamped up to here are in the last checkpoint.
     pub checkpointed: u64,
     /// Where the tree was last entered.
     finger: Finger,
-    /// Row locks and uncommitted images of interactive transactions.
-    pub overlay: BTreeMap<Box<[u8]>, RowLock>,
+    locks: BTreeMap<Box<[u8]>, RowLock>,
+    images: Images,
+    /// Whose images they are, and of some more.
+    writers: SmallVec<[Arc<Writer>; 1]>,
     /// Before-images for registered snapshots.
     pub versions: TreeVersions,
     /// The epoch of the definition that made this root: an older snapshot finds nothing of its
@@ -45,45 +81,46 @@ pub(crate) struct Root {
     pub since: Epoch,
 }
 
-/// Who locks a row, what its writer made of it, and who waits.
+/// Who locks a row without having an image of it, and who waits for it: never nobody.
 #[derive(Default)]
-pub(crate) struct RowLock {
-    pub holders: SmallVec<[(TxnId, LockMode); 1]>,
-    pub image: Option<Image>,
-    pub waiters: Vec<Arc<RowWaiter>>,
+struct RowLock {
+    holders: Holders,
+    waiters: Vec<Arc<RowWaiter>>,
 }
 
-/// An uncommitted image. Its writer holds a mode that excludes other writers; holders of
-/// weaker locks do not see it.
-pub(crate) struct Image {
-    pub writer: TxnId,
-    /// `None` is a deleted row.
-    pub row: Option<Row>,
-    /// What became of the committed row under the key by this writer's hand, whatever it has put
-    /// there since.
-    pub departure: Departure,
+/// How a transaction held a row that has written an image of it now.
+pub(crate) struct Written {
+    pub mode_before: Option<LockMode>,
+    /// How it holds it now.
+    pub mode: LockMode,
+    /// Its image of before.
+    pub image_before: Option<StoredImage>,
 }
 
-impl RowLock {
-    /// What `me` made of the row, if it wrote it.
-    pub fn image_of(&self, me: TxnId) -> Option<&Option<Row>> {
-        self.image.as_ref().filter(|image| image.writer == me).map(|image| &image.row)
-    }
+/// What became of a row that a transaction has let go of.
+pub(crate) enum LetGo {
+    /// Others lock it; who waits looks whether that is in the way.
+    Kept(Vec<Arc<RowWaiter>>),
+    /// Nobody does.
+    Free(Vec<Arc<RowWaiter>>),
 }
 
 /// [`Root::since`] of a root whose definition has not committed yet.
 pub(crate) const NOT_COMMITTED: Epoch = Epoch(u64::MAX);
 
 impl Root {
+    /// That of a position that is free.
     pub fn empty() -> Self {
         Self {
             id: None,
             version: 0,
-            locked: false,
+            marks: Marks::default(),
             tree: Tree::new(),
             checkpointed: 0,
             finger: Finger::default(),
-            overlay: BTreeMap::new(),
+            locks: BTreeMap::new(),
+            images: Images::default(),
+            writers: SmallVec::new(),
             versions: TreeVersions::default(),
             since: Epoch(0),
         }
@@ -110,9 +147,21 @@ impl Root {
         std::mem::take(&mut self.tree)
     }
 
-    /// How many row locks are held here.
-    pub fn locks(&self) -> usize {
-        self.overlay.values().map(|lock| lock.holders.len()).sum()
+    /// Whether somebody locks the table, or did, in a mode that one-shots must look at.
+    #[inline]
+    pub fn is_table_locked(&self) -> bool {
+        self.marks.has(Marks::TABLE_LOCKED)
+    }
+
+    /// Says whether one-shots must look at who locks the table.
+    pub fn set_table_locked(&mut self, locked: bool) {
+        self.marks.set(Marks::TABLE_LOCKED, locked);
+    }
+
+    /// Whether anybody locks a row.
+    #[inline]
+    pub fn has_row_locks(&self) -> bool {
+        self.marks.has(Marks::ROWS_LOCKED | Marks::IMAGES)
     }
 
     /// The committed row under a key, beneath all images, and what its leaf knows.
@@ -184,34 +233,54 @@ impl Root {
         self.tree.remove(key, stamp)
     }
 
-    /// Makes the memory of the rows again, from a key on: see [`Tree::remake`].
-    pub fn remake_rows(
+    /// Makes the memory of a part again, from a key on: see [`Tree::remake`].
+    pub fn remake(
         &mut self,
+        part: RootPart,
         from: Option<&[u8]>,
         go_on: &mut dyn FnMut(usize, usize) -> bool,
     ) -> Option<KeyBuf> {
-        self.tree.remake(from, go_on)
+        match part {
+            RootPart::Rows => self.tree.remake(from, go_on),
+            RootPart::Versions => self.versions.remake(from, go_on),
+            RootPart::Images => self.images.remake(from, go_on),
+        }
     }
 
     /// The addresses of everything in its trees.
     pub fn allocations(&self, visit: &mut dyn FnMut(*const u8)) {
         self.tree.allocations(visit);
         self.versions.allocations(visit);
+        self.images.allocations(visit);
     }
 
     /// Cuts off everything at and above `key`.
     pub fn split_off(&mut self, key: &[u8]) -> Self {
-        Self {
+        let images = self.images.split_off(key);
+        #[cfg(test)]
+        let images = match crate::planted::is(crate::planted::Bug::SplitLeavesImages) {
+            true => {
+                self.images.append(images);
+                Images::default()
+            }
+            false => images,
+        };
+        let mut upper = Self {
             id: self.id,
             version: self.version,
-            locked: self.locked,
+            marks: self.marks,
             tree: self.tree.split_off(key),
             checkpointed: self.checkpointed,
             finger: Finger::default(),
-            overlay: self.overlay.split_off(key),
+            locks: self.locks.split_off(key),
+            images,
+            writers: self.writers.clone(),
             versions: self.versions.split_off(key),
             since: self.since,
-        }
+        };
+        self.mark_again();
+        upper.mark_again();
+        upper
     }
 
     /// Takes in the same tree's part of the partition to the right.
@@ -222,10 +291,267 @@ impl Root {
         }
         assert!(right.id == self.id && right.version == self.version, "parts of one tree have one layout");
         self.tree.append(std::mem::take(&mut right.tree));
-        self.overlay.append(&mut right.overlay);
+        self.locks.append(&mut right.locks);
+        self.images.append(std::mem::take(&mut right.images));
+        for writer in &right.writers {
+            self.list(writer);
+        }
+        self.marks.set(Marks::TABLE_LOCKED, self.is_table_locked() || right.is_table_locked());
         self.versions.append(right.versions);
-        self.locked |= right.locked;
+        self.mark_again();
         self.since = self.since.max(right.since);
         self.checkpointed = self.checkpointed.min(right.checkpointed);
     }
 }
+
+/// A part of a root that has memory of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootPart {
+    Rows,
+    Versions,
+    Images,
+}
+
+impl RootPart {
+    /// The one that is made again behind this one.
+    pub fn next(self) -> Option<Self> {
+        match self {
+            Self::Rows => Some(Self::Versions),
+            Self::Versions => Some(Self::Images),
+            Self::Images => None,
+        }
+    }
+}
+
+/// Locks and images of rows.
+impl Root {
+    /// Locks have come or gone.
+    fn mark_again(&mut self) {
+        self.marks.set(Marks::ROWS_LOCKED, !self.locks.is_empty());
+        self.marks.set(Marks::IMAGES, !self.images.is_empty());
+        if self.images.is_empty() {
+            self.writers.clear();
+        }
+    }
+
+    /// Puts a writer into the list.
+    fn list(&mut self, writer: &Arc<Writer>) {
+        if !self.lists(writer.id) {
+            self.writers.retain(|known| !known.has_ended());
+            self.writers.push(writer.clone());
+        }
+    }
+
+    #[inline]
+    fn lists(&self, writer: TxnId) -> bool {
+        self.writers.iter().any(|known| known.id == writer)
+    }
+
+    /// Takes a transaction out of the list that has left no image here.
+    pub fn unlist(&mut self, writer: TxnId) {
+        self.writers.retain(|known| known.id != writer);
+    }
+
+    /// Whoever's image of a row.
+    #[inline]
+    pub fn image(&self, key: &[u8]) -> Option<Image<'_>> {
+        if self.marks.has(Marks::IMAGES) { self.images.get(key) } else { None }
+    }
+
+    /// The image of a row that this writer has made.
+    #[inline]
+    pub fn image_of(&self, key: &[u8], writer: TxnId) -> Option<Image<'_>> {
+        let image = if self.lists(writer) { self.images.get(key) } else { None };
+        image.filter(|image| image.writer == writer)
+    }
+
+    /// The images of a writer between the bounds, from either end; `None`: there are none.
+    pub fn images_of(
+        &self,
+        writer: TxnId,
+        low: Bound<&[u8]>,
+        high: Bound<&[u8]>,
+    ) -> Option<impl DoubleEndedIterator<Item = (&[u8], Image<'_>)> + use<'_>> {
+        if !self.lists(writer) || excludes_all(low, high) {
+            return None;
+        }
+        Some(self.images.range(low, high).filter(move |(_, image)| image.writer == writer))
+    }
+
+    /// How a transaction locks a row.
+    pub fn lock_of(&self, key: &[u8], who: TxnId) -> Option<LockMode> {
+        self.lock_in_map(key, who).or_else(|| self.image_of(key, who).map(|image| image.mode))
+    }
+
+    fn lock_in_map(&self, key: &[u8], who: TxnId) -> Option<LockMode> {
+        let mut holders = self.locks.get(key)?.holders.iter();
+        holders.find(|(holder, _)| *holder == who).map(|(_, mode)| *mode)
+    }
+
+    /// The transaction that locks a row by an image of it.
+    fn locks_by_image(&self, key: &[u8]) -> Option<(TxnId, LockMode)> {
+        let image = self.image(key)?;
+        let writer = self.writers.iter().find(|writer| writer.id == image.writer);
+        let ended = writer.is_some_and(|writer| writer.has_ended());
+        (!ended).then_some((image.writer, image.mode))
+    }
+
+    /// Who locks a row.
+    pub fn holders(&self, key: &[u8]) -> Holders {
+        let lock = self.locks.get(key);
+        let mut holders = lock.map(|lock| lock.holders.clone()).unwrap_or_default();
+        holders.extend(self.locks_by_image(key));
+        holders
+    }
+
+    /// Who waits for a row.
+    pub fn waiters(&self, key: &[u8]) -> &[Arc<RowWaiter>] {
+        self.locks.get(key).map_or(&[], |lock| &lock.waiters)
+    }
+
+    /// Changes the list of those who wait for a row that somebody locks.
+    pub fn change_waiters(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<Arc<RowWaiter>>)) {
+        if let Some(lock) = self.locks.get_mut(key) {
+            change(&mut lock.waiters);
+            if lock.holders.is_empty() && lock.waiters.is_empty() {
+                self.locks.remove(key);
+                self.mark_again();
+            }
+            return;
+        }
+        let mut lock = RowLock::default();
+        change(&mut lock.waiters);
+        if !lock.waiters.is_empty() {
+            self.locks.insert(Box::from(key), lock);
+            self.mark_again();
+        }
+    }
+
+    /// All who wait for a row.
+    pub fn all_waiters(&self) -> impl Iterator<Item = &Arc<RowWaiter>> {
+        self.locks.values().flat_map(|lock| &lock.waiters)
+    }
+
+    /// How many locks there are in a mode.
+    pub fn locks_in(&self, mode: LockMode) -> usize {
+        let in_map = self.locks.values().flat_map(|lock| &lock.holders);
+        let images = self.images.range(Bound::Unbounded, Bound::Unbounded);
+        in_map.filter(|(_, held)| *held == mode).count()
+            + images.filter(|(_, image)| image.mode == mode).count()
+    }
+
+    /// The least key that somebody locks.
+    pub fn first_locked(&self) -> Option<&[u8]> {
+        let in_map = self.locks.keys().next().map(|key| &key[..]);
+        match (in_map, self.images.first_key()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    /// Has a transaction lock a row at least so; answers how it did before, and whether that was enough.
+    pub fn hold(&mut self, key: &[u8], who: TxnId, mode: LockMode) -> (Option<LockMode>, bool) {
+        let before = self.lock_of(key, who);
+        if before.is_some_and(|before| before >= mode) {
+            return (before, true);
+        }
+        self.set_lock(key, who, mode);
+        (before, false)
+    }
+
+    /// Has a transaction lock a row so, which it may have locked otherwise.
+    pub fn set_lock(&mut self, key: &[u8], who: TxnId, mode: LockMode) {
+        if self.image_of(key, who).is_some() {
+            return self.images.set_mode(key, mode);
+        }
+        if let Some(lock) = self.locks.get_mut(key) {
+            match lock.holders.iter_mut().find(|(holder, _)| *holder == who) {
+                Some((_, held)) => *held = mode,
+                None => lock.holders.push((who, mode)),
+            }
+            return;
+        }
+        let lock = RowLock { holders: SmallVec::from_iter([(who, mode)]), waiters: Vec::new() };
+        self.locks.insert(Box::from(key), lock);
+        self.mark_again();
+    }
+
+    /// Takes a transaction out of those who lock a row without an image.
+    fn take_from_map(&mut self, key: &[u8], who: TxnId) {
+        let Some(lock) = self.locks.get_mut(key) else { return };
+        lock.holders.retain(|(holder, _)| *holder != who);
+        if lock.holders.is_empty() && lock.waiters.is_empty() {
+            self.locks.remove(key);
+        }
+    }
+
+    /// Writes an image, which locks the row at least as `mode` says. What it made of the committed row before,
+    /// its writer has made of it still.
+    pub fn write_image(
+        &mut self,
+        key: &[u8],
+        writer: &Arc<Writer>,
+        mode: LockMode,
+        row: Option<&[u8]>,
+        departure: Departure,
+    ) -> Written {
+        let before = self.image_of(key, writer.id).map(|image| (image.mode, image.departure));
+        let mode_before = match before {
+            Some((mode, _)) => Some(mode),
+            None => self.lock_in_map(key, writer.id),
+        };
+        if before.is_none() {
+            if mode_before.is_some() {
+                self.take_from_map(key, writer.id);
+            }
+            self.list(writer);
+        }
+        let mode = mode_before.map_or(mode, |before| before.max(mode));
+        let departure = before.map_or(departure, |(_, before)| before.max(departure));
+        let image_before = self.images.put(key, Image { writer: writer.id, mode, departure, row });
+        debug_assert!(
+            image_before.as_ref().is_none_or(|before| before.image().writer == writer.id),
+            "nobody else may write it"
+        );
+        self.mark_again();
+        Written { mode_before, mode, image_before }
+    }
+
+    /// Takes the image of a row back that locks it: its writer locks it without.
+    pub fn take_image_back(&mut self, key: &[u8], writer: TxnId) {
+        let Some(mode) = self.image_of(key, writer).map(|image| image.mode) else { return };
+        self.images.remove(key);
+        self.set_lock(key, writer, mode);
+        self.mark_again();
+    }
+
+    /// Puts an image of the same writer back that was replaced by another one.
+    pub fn put_image_back(&mut self, key: &[u8], image: StoredImage) {
+        self.images.put_back(key, image);
+    }
+
+    /// Ends a transaction's lock on a row, with its image; `None`: it had none.
+    pub fn let_go(&mut self, key: &[u8], who: TxnId) -> Option<(LockMode, LetGo)> {
+        let by_image = self.image_of(key, who).map(|image| image.mode);
+        let mode = by_image.or_else(|| self.lock_in_map(key, who))?;
+        // A key has one image at most.
+        let (mut is_kept, mut waiters) = (by_image.is_none() && self.image(key).is_some(), Vec::new());
+        if by_image.is_some() {
+            self.images.remove(key);
+        }
+        if let Some(lock) = self.locks.get_mut(key) {
+            lock.holders.retain(|(holder, _)| *holder != who);
+            waiters = std::mem::take(&mut lock.waiters);
+            match lock.holders.is_empty() {
+                true => drop(self.locks.remove(key)),
+                false => is_kept = true,
+            }
+        }
+        let let_go = if is_kept { LetGo::Kept(waiters) } else { LetGo::Free(waiters) };
+        self.mark_again();
+        Some((mode, let_go))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -313,6 +313,11 @@ fn a_page_that_is_newer_than_its_snapshot_is_found() {
 }
 
 #[test]
+fn a_split_that_leaves_images_behind_is_found() {
+    is_found(Bug::SplitLeavesImages);
+}
+
+#[test]
 fn an_index_that_writers_leave_alone_while_it_is_filled_is_found() {
     is_found(Bug::DeclaredUnattended);
 }

@@ -25,6 +25,14 @@ const WIDE: u8 = 1;
 /// rows have 32 bits in many places.
 pub const ROW_BYTES_MAX: usize = (1 << 30) - 1;
 
+/// Bytes a row and its key cost beyond their own, about.
+const ENTRY_OVERHEAD_BYTES: i64 = 32;
+
+/// What an entry counts against `max_memory`.
+pub(crate) fn entry_bytes(key: &[u8], value: &[u8]) -> i64 {
+    (key.len() + value.len()) as i64 + ENTRY_OVERHEAD_BYTES
+}
+
 /// Where each column of a table lies inside its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowLayout {

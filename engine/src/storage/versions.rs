@@ -61,7 +61,7 @@ pub enum Departure {
 }
 
 impl Departure {
-    fn of(code: u8) -> Departure {
+    pub(super) fn of(code: u8) -> Departure {
         match code {
             0 => Departure::None,
             1 => Departure::Deleted,

@@ -420,7 +420,7 @@ impl Txn<'_> {
         data.put_root(position, root);
         self.worker.memory.add(-bytes, &self.shared.memory);
         // Who waits for a row of the old root finds out anew what there is.
-        self.woken.extend(old.overlay.values().flat_map(|lock| lock.waiters.iter().cloned()));
+        self.woken.extend(old.all_waiters().cloned());
         let keys_locked = &self.shared.reference_keys_locked;
         keys_locked.fetch_sub(reference_keys_locked(partition, &old), Ordering::SeqCst);
         self.work()?.before.push(Before::Root(partition, position, Box::new(old)));
@@ -454,6 +454,5 @@ fn reference_keys_locked(partition: PartitionRef, root: &Root) -> usize {
     if partition.group() != REFERENCE_GROUP {
         return 0;
     }
-    let holders = root.overlay.values().flat_map(|lock| &lock.holders);
-    holders.filter(|(_, mode)| *mode == LockMode::Update).count()
+    root.locks_in(LockMode::Update)
 }

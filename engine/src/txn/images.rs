@@ -21,12 +21,13 @@ use std::sync::Arc;
 
 use super::read::own_image;
 use super::statement_view::{Before, Replaced};
-use super::write::entry_bytes;
 use super::{Interactive, InteractiveState, Place, Txn};
 use crate::engine::{Start, SubmitOptions};
 use crate::id::TreeId;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
+use crate::storage::Row;
+use crate::storage::row::entry_bytes;
 
 /// So many changes of rows are looked at, and so many bytes copied, at most.
 const CHANGES_MAX: usize = 50_000;
@@ -111,11 +112,11 @@ impl Txn<'_> {
                 place = self.place_now(place);
             }
             let Some(image) = own_image(self.root(partition, place)?, &key, state.id) else { continue };
-            bytes += entry_bytes(&key, image.as_deref().unwrap_or(&[]));
+            bytes += entry_bytes(&key, image.unwrap_or(&[]));
             if bytes > BYTES_MAX {
                 return Ok(None);
             }
-            trees.entry(place.id).or_default().insert(key, Before::Was(image.clone()));
+            trees.entry(place.id).or_default().insert(key, Before::Was(image.map(Row::from)));
         }
         let trees = trees.into_iter().map(|(tree, replaced)| (tree, Arc::new(replaced))).collect();
         Ok(Some(Images { trees, bytes: bytes.unsigned_abs() as usize }))

@@ -14,10 +14,10 @@ use smallvec::SmallVec;
 
 use super::images::Images;
 use super::limits::{KeptWeight, Weight};
-use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn};
+use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn, Writer};
 use crate::client::Client;
 use crate::engine::{Shared, Start, SubmitOptions};
-use crate::executor::Finish;
+use crate::executor::{Finish, FinishedAs};
 use crate::id::{Epoch, GroupId, PartitionId, TreeId, TxnId};
 use crate::locks::Notes;
 use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
@@ -38,6 +38,8 @@ pub(super) type OwnTrees = Option<Arc<FxHashSet<TreeId>>>;
 /// What the engine keeps of an interactive transaction.
 pub(crate) struct InteractiveState {
     pub id: TxnId,
+    /// What those know of it who meet its images.
+    pub writer: Arc<Writer>,
     /// Microseconds since 2000-01-01 UTC: `now()` of the whole transaction.
     pub started_at: i64,
     isolation: Isolation,
@@ -74,6 +76,7 @@ impl InteractiveState {
     ) -> Arc<Self> {
         Arc::new(Self {
             id,
+            writer: Arc::new(Writer::new(id)),
             started_at,
             isolation,
             read_only,
@@ -182,7 +185,7 @@ impl InteractiveState {
         self.notes.lock().retain(|note| {
             let settled = trees.binary_search(&note.place.id).is_ok();
             if settled {
-                self.weight.subtract(note.weight);
+                self.weight.subtract(note.weight.into());
             }
             !settled
         });
@@ -231,6 +234,7 @@ impl InteractiveState {
         let notes = self.notes.lock();
         if notes.is_empty() {
             self.phase.store(ENDED, Ordering::Release);
+            self.writer.abort();
         }
         notes.is_empty()
     }
@@ -249,7 +253,7 @@ impl InteractiveState {
         let mut kept = self.notes.lock();
         let active = self.is_active();
         if active {
-            notes.iter().for_each(|note| self.weight.add(note.weight));
+            notes.iter().for_each(|note| self.weight.add(note.weight.into()));
             kept.append(notes);
         }
         active
@@ -526,7 +530,7 @@ impl Program for RollbackTo {
                 txn.release_objects_since(&self.state, self.savepoint.objects);
                 return Ok(());
             };
-            self.state.weight.subtract(note.weight);
+            self.state.weight.subtract(note.weight.into());
             if txn.is_given_up(note.place.id) {
                 continue;
             }
@@ -576,21 +580,37 @@ impl Txn<'_> {
         }
         // From here on nothing fails before the commit point but its own checks, which restart
         // the program with the locks untouched: they go after it.
-        self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, only: None });
+        let how = if commit { FinishedAs::Committed } else { FinishedAs::RolledBack };
+        self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, how });
         Ok(())
     }
 
     /// After the commit point of COMMIT or ROLLBACK, before the release: drops the locks.
     pub(super) fn drop_locks(&mut self) {
-        let Some(Finish { state, keys, only }) = self.worker.scratch.finish.take() else { return };
+        let Some(Finish { state, keys, how }) = self.worker.scratch.finish.take() else { return };
+        // They stand in the order of their trees and keys, so each root is met once in a row.
+        let mut roots: Vec<(PartitionRef, Place)> = Vec::new();
         for (place, key) in keys {
             if let Ok(partition) = self.partition_for(place.group, &key) {
                 self.drop_lock(partition, place, &key, state.id);
+                if roots.last().is_none_or(|(last, at)| (last.id, *at) != (partition.id, place)) {
+                    roots.push((partition, place));
+                }
             }
         }
-        if let Some(trees) = only {
-            state.forget_notes_of(&trees);
-            return;
+        let roots = roots.into_iter().filter_map(|(partition, place)| self.root_whatever(partition, place));
+        roots.for_each(|root| root.unlist(state.id));
+        match how {
+            FinishedAs::Open(trees) => return state.forget_notes_of(&trees),
+            FinishedAs::Committed => {
+                // One that had nothing may have been ended meanwhile by a client that went.
+                if state.writer.decide() {
+                    state.writer.commit(self.depends_on);
+                }
+            }
+            FinishedAs::RolledBack => {
+                state.writer.abort();
+            }
         }
         state.notes.lock().clear();
         state.end();

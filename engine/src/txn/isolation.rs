@@ -236,9 +236,7 @@ impl Txn<'_> {
     ) -> Result<(), Stop> {
         let root = self.root(partition, place)?;
         let me = self.transaction_id();
-        if let Some(lock) = root.overlay.get(key)
-            && lock.image.as_ref().is_some_and(|image| Some(image.writer) == me)
-        {
+        if me.is_some_and(|me| root.image_of(key, me).is_some()) {
             // Written before: it was looked at then, and is locked since.
             return Ok(());
         }

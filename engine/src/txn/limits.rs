@@ -20,7 +20,6 @@ use super::Txn;
 use crate::heap;
 use crate::log::redo::RECORD_OVERHEAD_MAX;
 use crate::program::Stop;
-use crate::storage::Row;
 use crate::storage::row::ROW_BYTES_MAX;
 
 /// Offsets into the undo arena have 32 bits.
@@ -78,26 +77,41 @@ impl TransactionLimits {
 }
 
 /// An uncommitted image that is to be written.
-pub(super) struct NewImage {
+pub(super) struct NewImage<'i> {
     /// `None` deletes.
-    pub row: Option<Row>,
+    pub row: Option<&'i [u8]>,
     /// Bytes of what is there, if that is committed.
     pub replaces: usize,
     /// A row of a table, whose redo is captured; not an index entry.
     pub logged: bool,
 }
 
-impl NewImage {
+impl NewImage<'_> {
     /// What it adds to its transaction. `before`: the length of the image that the transaction has
     /// there already.
-    pub fn weight(&self, key: &[u8], before: Option<usize>) -> Weight {
+    pub fn weight(&self, key: &[u8], before: Option<usize>) -> ImageWeight {
         let length = |bytes: usize| bytes as i64;
-        let new = length(self.row.as_deref().map_or(0, <[u8]>::len));
+        let new = length(self.row.map_or(0, <[u8]>::len));
         let (undo, redo) = match before {
             Some(before) => (0, new - length(before)),
             None => (length(key.len() + self.replaces), new + length(key.len() + RECORD_OVERHEAD_MAX)),
         };
-        Weight { undo, redo: if self.logged { redo } else { 0 } }
+        // Rows and keys are bounded far below: see [`TransactionLimits`].
+        let bounded = |bytes: i64| i32::try_from(bytes).unwrap_or(i32::MAX);
+        ImageWeight { undo: bounded(undo), redo: if self.logged { bounded(redo) } else { 0 } }
+    }
+}
+
+/// What one image adds, in bytes: one lies beside each image until its transaction ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ImageWeight {
+    undo: i32,
+    redo: i32,
+}
+
+impl From<ImageWeight> for Weight {
+    fn from(ImageWeight { undo, redo }: ImageWeight) -> Self {
+        Self { undo: undo.into(), redo: redo.into() }
     }
 }
 
@@ -202,15 +216,15 @@ mod tests {
 
     #[test]
     fn images_of_one_key_weigh_what_the_last_of_them_will_be() {
-        let image = |row: Option<&[u8]>| NewImage { row: row.map(Row::from), replaces: 50, logged: true };
-        let mut sum = image(Some(&[1; 70])).weight(b"key", None);
-        sum += image(Some(&[1; 20])).weight(b"key", Some(70));
-        let alone = image(Some(&[1; 20])).weight(b"key", None);
+        let image = |row| NewImage { row, replaces: 50, logged: true };
+        let mut sum = Weight::from(image(Some(&[1; 70])).weight(b"key", None));
+        sum += image(Some(&[1; 20])).weight(b"key", Some(70)).into();
+        let alone = Weight::from(image(Some(&[1; 20])).weight(b"key", None));
         assert_eq!(sum, alone);
         assert_eq!(alone.undo, 53);
-        sum += image(None).weight(b"key", Some(20));
-        assert_eq!(sum, image(None).weight(b"key", None));
-        sum -= image(None).weight(b"key", None);
+        sum += image(None).weight(b"key", Some(20)).into();
+        assert_eq!(sum, image(None).weight(b"key", None).into());
+        sum -= image(None).weight(b"key", None).into();
         assert_eq!(sum, Weight::default());
     }
 

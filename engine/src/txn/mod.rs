@@ -86,14 +86,13 @@ pub use repartition::{
 };
 pub(crate) use repartition::{GroupPlaces, History, LoggedPlace, recovered_places};
 pub use row_lock::LockMode;
-pub(crate) use row_lock::{RowWaiter, push_waiter};
+pub(crate) use row_lock::{RowWaiter, Writer, push_waiter};
 pub(crate) use sequence::{LoggedBound, ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use sequence::{NextValue, Sequence, SequencePosition};
 pub use undo::Savepoint;
-pub(crate) use undo::{OverlayUndo, Undo};
+pub(crate) use undo::{OverlayChange, OverlayUndo, Undo};
 pub(crate) use view::StatementView;
 pub use waits::{WaitEdge, WaitGraph};
-pub(crate) use write::entry_bytes;
 
 use crate::client::{Client, Refused, Wait, WaitOn};
 use crate::engine::Shared;

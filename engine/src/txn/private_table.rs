@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet;
 
 use super::{InteractiveState, Place, Txn};
-use crate::executor::Finish;
+use crate::executor::{Finish, FinishedAs};
 use crate::id::TreeId;
 use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
@@ -64,7 +64,8 @@ impl Txn<'_> {
         // They stand in the order of their trees.
         let mut settled: Vec<TreeId> = keys.iter().map(|(place, _)| place.id).collect();
         settled.dedup();
-        self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, only: Some(settled) });
+        self.worker.scratch.finish =
+            Some(Finish { state: state.clone(), keys, how: FinishedAs::Open(settled) });
         Ok(())
     }
 }

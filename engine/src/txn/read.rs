@@ -171,7 +171,7 @@ impl Txn<'_> {
         if let Some(me) = self.transaction_id().filter(|_| own)
             && let Some(image) = own_image(root, key, me)
         {
-            return Ok(image.as_deref());
+            return Ok(image);
         }
         let found = root.row(key);
         // SAFETY: held by this transaction; `root` and `found` are only read meanwhile.
@@ -200,7 +200,7 @@ impl Txn<'_> {
         let Some(me) = self.transaction_id() else { return Ok(None) };
         let partition = self.partition_for(place.group, key)?;
         let root = self.root(partition, place)?;
-        Ok(own_image(root, key, me).map(|image| image.as_deref()))
+        Ok(own_image(root, key, me))
     }
 
     pub(super) fn scan_place(
@@ -382,12 +382,12 @@ impl Txn<'_> {
 }
 
 /// The uncommitted image of a row, if `me` wrote one.
-pub(super) fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<&'static Option<crate::storage::Row>> {
-    let image = root.overlay.get(key)?.image_of(me)?;
+pub(super) fn own_image(root: &Root, key: &[u8], me: TxnId) -> Option<Option<&'static [u8]>> {
+    let image = root.image_of(key, me)?;
     // SAFETY: the image lives in a partition this transaction holds, which is never freed;
-    // the caller ties the reference to its borrow of the transaction, and every change of the
-    // overlay goes through that transaction mutably.
-    Some(unsafe { &*std::ptr::from_ref(image) })
+    // the caller ties the reference to its borrow of the transaction, and every change of an
+    // image goes through that transaction mutably.
+    Some(image.row.map(|row| unsafe { &*std::ptr::from_ref(row) }))
 }
 
 /// A key whose row is not what the tree says, with that row; `None`: there is none.
@@ -417,9 +417,8 @@ pub(super) fn patches<'r>(
         layers.push(directed(past.rows(range), up));
     }
     if let Some(root) = root {
-        if let Some(me) = me.filter(|_| !root.overlay.is_empty()) {
-            let own = root.overlay.range::<[u8], _>((range.low, range.high));
-            let own = own.filter_map(move |(key, lock)| Some((&key[..], lock.image_of(me)?.as_deref())));
+        if let Some(own) = me.and_then(|me| root.images_of(me, range.low, range.high)) {
+            let own = own.map(|(key, image)| (key, image.row));
             let is_beneath = move |key: &[u8]| past.is_none_or(|past| !past.replaced.contains_key(key));
             layers.push(directed(own.filter(move |(key, _)| is_beneath(key)), up));
         }

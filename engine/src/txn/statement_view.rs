@@ -22,7 +22,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::read::Patch;
-use super::undo::{Savepoint, UndoKind};
+use super::undo::{OverlayChange, Savepoint, UndoKind};
 use super::{KeyRange, Place, Txn};
 use crate::id::TreeId;
 use crate::storage::Row;
@@ -130,14 +130,13 @@ impl Txn<'_> {
             });
         }
         for undo in scratch.overlay_undo.iter().skip(beneath.seen.1) {
-            // A row that was not even locked before had no image.
-            let image = match (&undo.image_before, undo.mode_before) {
-                (Some(image), _) => image.as_ref(),
-                (None, None) => None,
-                (None, Some(_)) => continue,
+            let before = match &undo.change {
+                OverlayChange::Image(before) => Some(before),
+                OverlayChange::Locked | OverlayChange::FirstImage => None,
+                OverlayChange::Strengthened(_) => continue,
             };
-            beneath.add(undo.place.id, &undo.key, || match image {
-                Some((row, _)) => Before::Was(row.clone()),
+            beneath.add(undo.place.id, &undo.key, || match before {
+                Some(before) => Before::Was(before.image().row.map(Row::from)),
                 None => Before::Committed,
             });
         }

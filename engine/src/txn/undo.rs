@@ -7,14 +7,14 @@
 
 use std::ops::Range;
 
-use super::limits::Weight;
-use super::write::entry_bytes;
+use super::limits::ImageWeight;
 use super::{LockMode, Place, Txn};
 use crate::executor::Scratch;
 use crate::monitor::looked_at;
 use crate::partition::PartitionRef;
-use crate::storage::Row;
+use crate::storage::row::entry_bytes;
 use crate::storage::versions::Departure;
+use crate::storage::{Row, StoredImage};
 use crate::table::TableMeta;
 
 /// How to take back one write.
@@ -55,15 +55,32 @@ impl Undo {
     }
 }
 
-/// How to take back one change of the overlay.
+/// How to take back one change of the overlay: of a row's lock or image.
 pub(crate) struct OverlayUndo {
     pub place: Place,
     pub key: Box<[u8]>,
-    pub mode_before: Option<LockMode>,
-    /// Set if an image was written: what it replaced.
-    pub image_before: Option<Option<(Option<Row>, Departure)>>,
+    pub change: OverlayChange,
     /// What the image that came with it has added to its transaction.
-    pub weight: Weight,
+    pub weight: ImageWeight,
+}
+
+/// What was changed of a row's lock and image.
+pub(crate) enum OverlayChange {
+    /// It was not locked, and had no image: whatever has come since goes with the lock.
+    Locked,
+    /// It was locked in this weaker mode.
+    Strengthened(LockMode),
+    /// It was locked and had no image.
+    FirstImage,
+    /// It had this image.
+    Image(StoredImage),
+}
+
+impl OverlayChange {
+    /// That of a lock that was held so before.
+    pub fn of_lock(before: Option<LockMode>) -> Self {
+        before.map_or(Self::Locked, Self::Strengthened)
+    }
 }
 
 /// A point to return to inside one program: an EXCEPTION block's beginning.
@@ -113,15 +130,19 @@ impl Txn<'_> {
         let noted = scratch.overlay_undo.len().saturating_sub(beside.clone().count());
         // A new lock's note stands for the image that came with it, if one did.
         let images = beside.zip(&scratch.overlay_undo[noted..]).filter(move |(undo, note)| {
-            let comes = || note.mode_before.is_none() && self.has_image(undo.partition, place, &note.key);
-            note.place == place && (note.image_before.is_some() || comes())
+            note.place == place
+                && match note.change {
+                    OverlayChange::Locked => self.has_image(undo.partition, place, &note.key),
+                    OverlayChange::Strengthened(_) => false,
+                    OverlayChange::FirstImage | OverlayChange::Image(_) => true,
+                }
         });
         rows.chain(images.map(|(_, note)| &note.key[..]))
     }
 
     /// Whether the transaction has an uncommitted image of a row.
     fn has_image(&self, partition: PartitionRef, place: Place, key: &[u8]) -> bool {
-        let image = |me| Some(self.root(partition, place).ok()?.overlay.get(key)?.image_of(me).is_some());
+        let image = |me| Some(self.root(partition, place).ok()?.image_of(key, me).is_some());
         self.transaction_id().and_then(image).unwrap_or(false)
     }
 
@@ -158,7 +179,7 @@ impl Txn<'_> {
             if let Some(change) = self.worker.scratch.overlay_undo.pop()
                 && let Some(me) = self.transaction_id()
             {
-                self.images -= change.weight;
+                self.images -= change.weight.into();
                 self.undo_overlay(partition, me, change);
             }
             return;

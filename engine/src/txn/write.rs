@@ -15,20 +15,13 @@ use crate::id::TxnId;
 use crate::log::redo;
 use crate::partition::PartitionRef;
 use crate::program::Stop;
+use crate::storage::row::entry_bytes;
 use crate::storage::versions::Departure;
 use crate::storage::{KeyBuf, Row};
 use crate::table::{IndexMeta, TableMeta};
 
 /// What a write may touch of a row, for the row lock it needs.
 const WRITE: LockMode = LockMode::NoKeyUpdate;
-
-/// Bytes a row and its key cost beyond their own, about.
-const ENTRY_OVERHEAD_BYTES: i64 = 32;
-
-/// What an entry counts against `max_memory`.
-pub(crate) fn entry_bytes(key: &[u8], value: &[u8]) -> i64 {
-    (key.len() + value.len()) as i64 + ENTRY_OVERHEAD_BYTES
-}
 
 impl Txn<'_> {
     /// Inserts a row, encoded by the table's layout, under its storage key, and the entries of
@@ -106,7 +99,7 @@ impl Txn<'_> {
             self.check_lock(partition, place, key, mode, LockWait::Wait)?;
         }
         if self.interactive.is_some() {
-            let image = NewImage { row: Some(new.clone()), replaces: old.len(), logged: true };
+            let image = NewImage { row: Some(&new), replaces: old.len(), logged: true };
             self.write_image(partition, place, key, image, mode)?;
         } else {
             let updated = self.update_in_place(partition, table, place, key, changes)?;
@@ -208,7 +201,7 @@ impl Txn<'_> {
             if self.read_newest(place, key)?.is_some() {
                 return Ok(false);
             }
-            let image = NewImage { row: Some(Row::from(value)), replaces: 0, logged: table.is_some() };
+            let image = NewImage { row: Some(value), replaces: 0, logged: table.is_some() };
             self.write_image(partition, place, key, image, LockMode::Update)?;
             return Ok(true);
         }
@@ -332,9 +325,8 @@ impl Txn<'_> {
     pub(super) fn settle_images(&mut self, writer: TxnId, keys: &[(Place, Box<[u8]>)]) -> Result<(), Stop> {
         for (place, key) in keys {
             let partition = self.partition_for(place.group, key)?;
-            let lock = self.root(partition, *place)?.overlay.get(key);
-            let image = lock.and_then(|lock| lock.image.as_ref()).filter(|image| image.writer == writer);
-            if let Some((image, departure)) = image.map(|image| (image.row.clone(), image.departure)) {
+            let image = self.root(partition, *place)?.image_of(key, writer);
+            if let Some((image, departure)) = image.map(|image| (image.row.map(Row::from), image.departure)) {
                 let row = self.is_table(place.id);
                 self.settle(partition, *place, key, image, departure, row)?;
             }

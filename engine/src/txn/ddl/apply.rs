@@ -12,11 +12,11 @@ use crate::log::redo;
 use crate::partition::{Partition, PartitionData, PartitionRef, Root, Route};
 use crate::program::Stop;
 use crate::schema::{IndexDef, TableDef};
+use crate::storage::row::entry_bytes;
 use crate::storage::{KeyBuf, Row};
 use crate::table::{IndexMeta, REFERENCE_GROUP, TableMeta, group_of};
 use crate::txn::isolation::ReadNote;
 use crate::txn::reference::SharedTree;
-use crate::txn::write::entry_bytes;
 use crate::txn::{Direction, GroupPlaces, Inserted, KeyRange, LockMode, LockWait, Place, Txn};
 
 impl Txn<'_> {
@@ -120,7 +120,7 @@ impl Txn<'_> {
     pub(super) fn wait_for_locks(&mut self, table: &TableMeta) -> Result<(), Stop> {
         let place = Place::of(table);
         for partition in self.partitions_of(table.group) {
-            let locked = self.root(partition, place)?.overlay.keys().next().cloned();
+            let locked = self.root(partition, place)?.first_locked().map(KeyBuf::from_slice);
             if let Some(key) = locked {
                 self.check_lock(partition, place, &key, LockMode::Update, LockWait::Wait)?;
             }
@@ -364,9 +364,9 @@ impl Txn<'_> {
         let place = Place::of(table);
         let mut images: BTreeMap<Row, Option<Row>> = BTreeMap::new();
         for partition in self.partitions_of(table.group) {
-            let overlay = &self.root(partition, place)?.overlay;
-            let own = overlay.iter().filter_map(|(key, lock)| Some((key, lock.image_of(writer)?)));
-            images.extend(own.map(|(key, image)| (Row::from(&key[..]), image.clone())));
+            let root = self.root(partition, place)?;
+            let own = root.images_of(writer, Bound::Unbounded, Bound::Unbounded).into_iter().flatten();
+            images.extend(own.map(|(key, image)| (Row::from(key), image.row.map(Row::from))));
         }
         rows.retain(|(key, _)| !images.contains_key(key));
         rows.extend(images.into_iter().filter_map(|(key, image)| Some((key, image?))));

@@ -25,9 +25,9 @@ use crate::id::{GroupId, TreeId};
 use crate::partition::{ClaimSet, NOT_COMMITTED, PartitionRef, Root, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::schema::IndexDef;
+use crate::storage::row::entry_bytes;
 use crate::storage::{KeyBuf, Row};
 use crate::table::{IndexMeta, TableMeta};
-use crate::txn::write::entry_bytes;
 use crate::txn::{BuildStep, Inserted, LockMode, Place, Txn};
 
 /// Makes the entries of some rows in an index that is declared, from a key on.
@@ -215,9 +215,8 @@ impl Txn<'_> {
             }
             let mut entry = KeyBuf::new();
             table.index_key(index, row, key, &mut entry);
-            let image = if root.overlay.is_empty() { None } else { root.overlay.get(key) };
-            if let Some(image) = image.and_then(|lock| lock.image.as_ref()) {
-                let stays = image.row.as_ref().is_some_and(|row| {
+            if let Some(image) = root.image(key) {
+                let stays = image.row.is_some_and(|row| {
                     let mut will_be = KeyBuf::new();
                     table.index_key(index, row, key, &mut will_be);
                     will_be == entry

@@ -242,7 +242,7 @@ impl Txn<'_> {
         let quiet = from.partitions.iter().all(|partition| {
             // SAFETY: held by this transaction; the reference ends here.
             let root = unsafe { partition.data_mut() }.root(from.position, table.def.id, version);
-            root.is_some_and(|root| root.overlay.is_empty() && root.versions.is_empty())
+            root.is_some_and(|root| !root.has_row_locks() && root.versions.is_empty())
         });
         if !quiet {
             return Err(Stop::ConcurrentUpdate);
