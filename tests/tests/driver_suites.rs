@@ -283,6 +283,11 @@ fn tokio_postgres() {
 }
 
 #[test]
+fn sqlx() {
+    agrees_with_its_status("sqlx");
+}
+
+#[test]
 fn sysbench() {
     agrees_with_its_status("sysbench");
 }
