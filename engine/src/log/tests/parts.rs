@@ -107,9 +107,12 @@ fn a_crash_leaves_all_of_a_transaction_with_parts_or_nothing() {
     }
 }
 
+/// What becomes of a store's parts.
+type Damage = fn(&MemoryStore);
+
 #[test]
 fn a_start_is_refused_where_a_part_is_missing_or_damaged_and_leaves_all_as_it_is() {
-    let cases: [(fn(&MemoryStore), &str); 3] = [
+    let cases: [(Damage, &str); 3] = [
         (|store| store.lose_part(TxnId(2), 0), "part 0 of a transaction is missing"),
         (|store| store.damage_part(TxnId(2), 1, 9), "part 1 of a transaction is damaged"),
         (|store| store.lose_part(TxnId(2), 1), "part 1 of a transaction is missing"),
