@@ -123,7 +123,7 @@ pub(super) enum PartWork {
 }
 
 /// The records of a part as the store has it, and their checksum; `None` if they are not what was written.
-pub(super) fn unframe(value: &[u8]) -> Option<(u32, &[u8])> {
+pub(crate) fn unframe(value: &[u8]) -> Option<(u32, &[u8])> {
     let (checksum, records) = value.split_first_chunk::<CHECKSUM_BYTES>()?;
     let checksum = u32::from_le_bytes(*checksum);
     (checksum == crc32c::crc32c(records)).then_some((checksum, records))

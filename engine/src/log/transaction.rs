@@ -210,14 +210,14 @@ impl<'a> Records<'a> {
     }
 
     /// The records of one transaction of this number, or of a part of it, without its header.
-    pub(super) fn of_transaction(records: &'a [u8], number: u64) -> Records<'a> {
+    pub(crate) fn of_transaction(records: &'a [u8], number: u64) -> Records<'a> {
         let (within, rest) = (Input { bytes: records }, Input { bytes: &[] });
         let (number, with_parts) = (Some(number), Vec::new());
         Records { length: records.len(), within, rest, number, has_begun: true, with_parts }
     }
 
     /// Those of the transactions so far that have parts, of a segment of this epoch.
-    pub(super) fn with_parts(&self, epoch: Epoch) -> impl Iterator<Item = WithParts> {
+    pub(crate) fn with_parts(&self, epoch: Epoch) -> impl Iterator<Item = WithParts> {
         self.with_parts.iter().map(move |(number, parts)| WithParts { epoch, number: *number, parts: *parts })
     }
 

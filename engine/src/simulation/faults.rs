@@ -60,7 +60,11 @@ impl LogStore for FaultyStore {
 
     fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
         count("part written");
-        self.write(RARELY, || self.0.append_part(id, part, value))
+        self.write(RARELY, || self.0.append_part(id, part, value))?;
+        if let Some(simulation) = simulation() {
+            simulation.note_log(|order| order.append_part(id, part, value));
+        }
+        Ok(())
     }
 
     fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError> {

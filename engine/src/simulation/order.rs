@@ -16,7 +16,8 @@ use super::*;
 use crate::client::Client;
 use crate::log::batch::{self, AnySegment, BatchNumber};
 use crate::log::redo::{self, META_TREE, Operation, Record};
-use crate::log::{Located, LogStore};
+use crate::log::transaction::{Records, WithParts};
+use crate::log::{Located, LogStore, parts};
 use crate::{TableMeta, txn};
 
 /// So many clients submit one program after the other, and wait for no sync in between.
@@ -62,6 +63,8 @@ pub struct LogOrder {
     /// Batches of this life, by number: those that were synced, and those that may yet be.
     synced: BTreeMap<u64, Vec<u8>>,
     appended: BTreeMap<u64, Vec<u8>>,
+    /// Parts of this life's transactions, whatever has become of them.
+    parts: BTreeMap<(TxnId, u32), Vec<u8>>,
     /// The first batch that was not gone through.
     next_batch: u64,
     sightings: Vec<Sighting>,
@@ -98,6 +101,11 @@ impl LogOrder {
         self.appended.insert(number.0, batch.to_vec());
     }
 
+    /// So is a part.
+    pub fn append_part(&mut self, id: TxnId, part: u32, value: &[u8]) {
+        self.parts.insert((id, part), value.to_vec());
+    }
+
     /// All that was appended is safe.
     pub fn sync(&mut self) {
         self.synced.append(&mut self.appended);
@@ -116,6 +124,7 @@ impl LogOrder {
     fn go_through(&mut self, left: &MemoryStore, tables: &Tables) -> Checked {
         let mut batches = std::mem::take(&mut self.synced);
         self.appended.clear();
+        let parts = std::mem::take(&mut self.parts);
         let mut take = |number: BatchNumber, bytes: &[u8]| {
             if batch::check(bytes).is_some() {
                 batches.insert(number.0, bytes.to_vec());
@@ -133,7 +142,14 @@ impl LogOrder {
                 let Ok(AnySegment::Transactions(of)) = segment else {
                     return Err(format!("batch {number} is malformed"));
                 };
-                for located in AnySegment::Transactions(of).records() {
+                let segment = AnySegment::Transactions(of);
+                let mut named = segment.records();
+                named.by_ref().for_each(drop);
+                for of_parts in named.with_parts(of.epoch) {
+                    let records = order.entry((of.epoch, of_parts.number, of.thread)).or_default();
+                    take_parts(&parts, &of_parts, records)?;
+                }
+                for located in segment.records() {
                     let Located { transaction, record, .. } =
                         located.map_err(|error| format!("{error:?}"))?;
                     order.entry((of.epoch, transaction, of.thread)).or_default().push(record);
@@ -161,6 +177,22 @@ impl LogOrder {
             Err(format!("the order of the log leads to {lists:?}, and {found:?} was recovered"))
         }
     }
+}
+
+/// The records of a transaction that come before those in its batch.
+fn take_parts<'p>(
+    all: &'p BTreeMap<(TxnId, u32), Vec<u8>>,
+    of: &WithParts,
+    records: &mut Vec<Record<'p>>,
+) -> Checked {
+    for part in 0..of.parts.count {
+        let value = all.get(&(of.parts.id, part)).and_then(|value| parts::unframe(value));
+        let (_, bytes) = value.ok_or_else(|| format!("part {part} of {} was never written", of.parts.id))?;
+        for located in Records::of_transaction(bytes, of.number) {
+            records.push(located.map_err(|error| format!("{error:?}"))?.record);
+        }
+    }
+    Ok(())
 }
 
 impl State {
