@@ -226,7 +226,7 @@ impl Txn<'_> {
         let mut notes = Vec::new();
         let touched = self.touched.take().unwrap_or_default();
         for (partition, place, key, mode) in &touched {
-            let Ok(root) = self.root(*partition, *place) else { continue };
+            let Ok(root) = self.root(partition, *place) else { continue };
             let (before, is_enough) = root.hold(key, owner.id, *mode);
             if is_enough {
                 continue;
