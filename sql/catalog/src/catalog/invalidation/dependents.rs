@@ -301,7 +301,7 @@ mod tests {
             let touched = dependents.touched(&catalog, &next);
             let outdated = Validity::outdated(kept.iter(), &next);
             for key in &outdated {
-                assert!(touched.contains(key), "{key}");
+                assert!(touched.contains(*key), "{key}");
             }
             (asked, all) = (asked + touched.len(), all + kept.len());
             catalog = next;
