@@ -132,14 +132,15 @@ impl Client {
     }
 
     /// Says what a program has met, whose end nobody knows of yet. Its programs come one after the other, and
-    /// each one is submitted by somebody who knows of the end of the one before.
+    /// each one is submitted by somebody who knows of the end of the one before; but for the rollback of a block
+    /// whose COMMIT has failed, beside which the next one runs.
     pub(crate) fn note_met(&self, number: u64) {
         #[cfg(test)]
         if crate::planted::is(crate::planted::Bug::ClientForgets) {
             return;
         }
         if self.met() < number {
-            self.met.store(number, Ordering::Relaxed);
+            self.met.fetch_max(number, Ordering::Relaxed);
         }
     }
 
