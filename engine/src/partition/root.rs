@@ -72,8 +72,8 @@ pub(crate) struct Root {
     finger: Finger,
     locks: BTreeMap<Box<[u8]>, RowLock>,
     images: Images,
-    /// Whose images they are, and of some more.
-    writers: SmallVec<[Arc<Writer>; 1]>,
+    /// Whose images they are, and of some more; each by its id, which every read of a transaction looks for.
+    writers: SmallVec<[(TxnId, Arc<Writer>); 1]>,
     /// Before-images for registered snapshots.
     pub versions: TreeVersions,
     /// The epoch of the definition that made this root: an older snapshot finds nothing of its
@@ -293,7 +293,7 @@ impl Root {
         self.tree.append(std::mem::take(&mut right.tree));
         self.locks.append(&mut right.locks);
         self.images.append(std::mem::take(&mut right.images));
-        for writer in &right.writers {
+        for (_, writer) in &right.writers {
             self.list(writer);
         }
         self.marks.set(Marks::TABLE_LOCKED, self.is_table_locked() || right.is_table_locked());
@@ -337,19 +337,19 @@ impl Root {
     /// Puts a writer into the list.
     fn list(&mut self, writer: &Arc<Writer>) {
         if !self.lists(writer.id) {
-            self.writers.retain(|known| !known.has_ended());
-            self.writers.push(writer.clone());
+            self.writers.retain(|(_, known)| !known.has_ended());
+            self.writers.push((writer.id, writer.clone()));
         }
     }
 
     #[inline]
     fn lists(&self, writer: TxnId) -> bool {
-        self.writers.iter().any(|known| known.id == writer)
+        self.writers.iter().any(|(known, _)| *known == writer)
     }
 
     /// Takes a transaction out of the list that has left no image here.
     pub fn unlist(&mut self, writer: TxnId) {
-        self.writers.retain(|known| known.id != writer);
+        self.writers.retain(|(known, _)| *known != writer);
     }
 
     /// Whoever's image of a row.
@@ -391,8 +391,8 @@ impl Root {
     /// The transaction that locks a row by an image of it.
     fn locks_by_image(&self, key: &[u8]) -> Option<(TxnId, LockMode)> {
         let image = self.image(key)?;
-        let writer = self.writers.iter().find(|writer| writer.id == image.writer);
-        let ended = writer.is_some_and(|writer| writer.has_ended());
+        let writer = self.writers.iter().find(|(known, _)| *known == image.writer);
+        let ended = writer.is_some_and(|(_, writer)| writer.has_ended());
         (!ended).then_some((image.writer, image.mode))
     }
 

@@ -249,7 +249,7 @@ fn writers_that_ended_elsewhere_are_pruned_when_the_next_one_comes() {
     writers[0].abort();
     assert!(root.writers.is_empty() && right.writers.len() == 2);
     write(&mut right, 9, &writers[2]);
-    let listed: Vec<TxnId> = right.writers.iter().map(|writer| writer.id).collect();
+    let listed: Vec<TxnId> = right.writers.iter().map(|(id, _)| *id).collect();
     assert_eq!(listed, [TxnId(1), TxnId(2)]);
     root.append(right);
     assert!(root.image_of(&[8], TxnId(1)).is_some() && root.image_of(&[9], TxnId(2)).is_some());
