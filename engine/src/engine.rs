@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::thread::JoinHandle;
 
@@ -31,7 +32,7 @@ pub use views::{LogView, PartitionView, RouteView};
 
 use crate::client::Client;
 use crate::executor::{ExecutorHandle, ExecutorInfo, Worker};
-use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId};
+use crate::id::{Epoch, ExecutorId, GroupId, SequenceId, TreeId, TxnId};
 use crate::locks::LockView;
 use crate::monitor::{Decision, MonitorSettings, PartitionLoad, RunCounts, SyncPointView};
 use crate::partition::{HeldList, RoutingTable};
@@ -179,6 +180,12 @@ impl Engine {
     /// search finds deadlocks over all of them.
     pub fn waits(&self) -> &WaitGraph {
         &self.shared.waits
+    }
+
+    /// Whether these are the row locks of a program on its own, which has waited so often that it keeps what it
+    /// has got. Of a cycle of waits it is nobody's victim: it lets go of its rows, and begins anew.
+    pub fn is_starved(&self, id: TxnId) -> bool {
+        self.shared.starved.load(Ordering::SeqCst) == id.0
     }
 
     /// The database as of now. Advances the epoch, which waits for commit points in progress:

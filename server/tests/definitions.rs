@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Raw, Server, kinds, state, wait_for_waiters};
+use common::{Raw, Server, kinds, state, told, wait_for_waiters};
 
 /// Tables `a` and `b`, and functions that read `b`.
 fn started() -> (Server, Raw) {
@@ -104,14 +104,22 @@ fn others_define_beside(server: &Server, raw: &mut Raw, held: &str, definition: 
 
 /// Waits until a session waits for a lock of any kind.
 fn wait_for_a_wait(other: &mut Raw) {
-    let waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    wait_for_a_row(other, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'");
+}
+
+/// Waits until a query has a row.
+fn wait_for_a_row(other: &mut Raw, query: &str) {
     for _ in 0..6000 {
-        if kinds(&other.query(waiting)).contains('D') {
+        if kinds(&other.query(query)).contains('D') {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    panic!("nobody waits");
+    panic!("nobody waits: {query}");
+}
+
+fn pid(raw: &mut Raw) -> String {
+    told(&raw.query("SELECT pg_backend_pid()")).swap_remove(0)
 }
 
 #[test]
@@ -172,6 +180,41 @@ fn a_definition_of_a_block_in_a_cycle_of_waits_is_found() {
         let found = [asked, defined].into_iter().flatten().collect::<Vec<_>>();
         assert_eq!(found, ["40P01"], "{definition}");
     }
+}
+
+/// An update that comes late to each of its rows keeps those that it has got past, though no block has them.
+#[test]
+fn a_definition_and_who_has_waited_often_let_each_other_through() {
+    let server = Server::start(&["deadlock_timeout=100ms"]);
+    let (mut raw, mut other) = (server.raw(), server.raw());
+    let rows = "INSERT INTO t SELECT i, 0 FROM generate_series(1, 4) i";
+    for text in ["CREATE TABLE t (id int PRIMARY KEY, n int)", rows] {
+        assert_eq!(kinds(&raw.query(text)), "CZ", "{text}");
+    }
+    for definition in ["CREATE INDEX ON t (n)", "ALTER TABLE t ADD COLUMN w int"] {
+        let mut holders: Vec<Raw> = (0..4).map(|_| server.raw()).collect();
+        for (id, holder) in (1..).zip(&mut holders) {
+            let lock = format!("BEGIN; SELECT FROM t WHERE id = {id} FOR UPDATE");
+            assert_eq!(state(&holder.query(&lock)), None, "{lock}");
+        }
+        let mut writer = server.raw();
+        let waits = pid(&mut writer);
+        begin(&mut writer, "UPDATE t SET n = n + 1 WHERE id <= 4");
+        for (id, holder) in (1..).zip(&mut holders) {
+            let blocks = pid(holder);
+            wait_for_a_row(&mut other, &format!("SELECT 1 WHERE {blocks} = ANY (pg_blocking_pids({waits}))"));
+            if id == 4 {
+                begin(&mut raw, definition);
+                let both =
+                    "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' HAVING count(*) >= 2";
+                wait_for_a_row(&mut other, both);
+            }
+            assert_eq!(kinds(&holder.query("ROLLBACK")), "CZ");
+        }
+        assert_eq!(kinds(&writer.until(b'Z')), "CZ", "{definition}");
+        assert_eq!(kinds(&raw.until(b'Z')), "CZ", "{definition}");
+    }
+    assert_eq!(told(&raw.query("SELECT sum(n) FROM t"))[0], "8");
 }
 
 #[test]

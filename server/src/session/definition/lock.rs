@@ -307,12 +307,13 @@ impl Session {
         let mut lost = std::pin::pin!(self.client_lost());
         loop {
             let sessions = self.server.sessions.list();
+            let is_starved = |id: &TxnId| self.server.engine.is_starved(*id);
             let is_open = |id: &TxnId| {
                 sessions
                     .iter()
                     .any(|session| session.engine.transaction().is_some_and(|(open, _)| open == *id))
             };
-            left.retain(is_open);
+            left.retain(|id| is_starved(id) || is_open(id));
             if left.is_empty() {
                 return Ok(());
             }
@@ -330,8 +331,9 @@ impl Session {
             }
             if begun.elapsed() >= next_search {
                 next_search += deadlock_timeout;
-                // They may have begun to wait for what the guard holds, and looked, before this waited.
-                if self.ends_a_cycle(guard) {
+                // They may have begun to wait for what the guard holds, and looked, before this waited. Who is
+                // starved looks again, and lets go.
+                if !left.iter().all(is_starved) && self.ends_a_cycle(guard) {
                     return Err(self.stop_error(Stop::Deadlock));
                 }
             }
