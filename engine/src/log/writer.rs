@@ -487,12 +487,13 @@ impl LogWriter {
         if self.log.state.load(Ordering::Relaxed) == FAILED {
             return Err(StoreError::Failed("the log has failed before".into()));
         }
+        // Before what is on its way: that may wait for the space that they take.
+        self.drop_undecided()?;
         let mut bytes = self.write_pending()?;
         #[cfg(test)]
         let late = crate::planted::is(crate::planted::Bug::CommitBeforeParts);
         #[cfg(not(test))]
         let late = false;
-        // Those that a closed epoch names are among them.
         if !late {
             bytes += self.write_parts()?;
         }
@@ -549,9 +550,9 @@ impl LogWriter {
         result
     }
 
-    /// Writes the parts that threads have appended by now, and drops those of transactions that did not commit.
-    /// The next batch's sync makes them durable.
-    fn write_parts(&mut self) -> Result<u64, StoreError> {
+    /// Takes the parts that threads have appended by now, those that a closed epoch names among them, and drops
+    /// those of transactions that did not commit.
+    fn drop_undecided(&mut self) -> Result<(), StoreError> {
         self.log.buffers.collect_parts(|buffer, work| self.parts.add(buffer, work));
         while let Some(id) = self.parts.undecided.front() {
             let dropped = self.store.drop_parts(*id);
@@ -561,9 +562,16 @@ impl LogWriter {
             self.parts.undecided.pop_front();
             self.look_for_space();
         }
+        Ok(())
+    }
+
+    /// Writes the parts that were taken. The next batch's sync makes them durable.
+    fn write_parts(&mut self) -> Result<u64, StoreError> {
         let mut bytes = 0;
         while let Some((buffer, part)) = self.parts.unwritten.front() {
             self.note_disk(self.store.append_part(part.id, part.number, &part.value))?;
+            // Others ask for what is left meanwhile.
+            *self.log.space.lock() = self.store.space();
             buffer.part_written(part.value.len());
             bytes += part.value.len() as u64;
             self.parts.unwritten.pop_front();

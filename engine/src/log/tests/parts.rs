@@ -161,6 +161,25 @@ fn parts_of_a_transaction_that_does_not_commit_go_written_or_not() {
     assert_eq!(server.log.admits(&buffer), Ok(()), "nothing needs room");
 }
 
+/// They may have taken the room that the others wait for.
+#[test]
+fn parts_of_a_transaction_that_does_not_commit_go_before_a_batch_that_has_no_room() {
+    let store = MemoryStore::new();
+    let mut server = start(&store);
+    let buffer = Arc::clone(&server.buffers[0].0);
+    buffer.append_part(Framer::new(TxnId(1)).frame(b"records"));
+    server.group().expect("no faults");
+    server.commit(0, 0, 0, &[Write::Put(0, vec![1; 9])]);
+    store.set_faults(Faults { full: true, ..Faults::default() });
+    assert!(matches!(server.group(), Err(StoreError::Full(_))), "its batch is kept");
+    buffer.drop_parts(TxnId(1));
+    assert!(matches!(server.group(), Err(StoreError::Full(_))));
+    assert_eq!(ids(&store), []);
+    store.set_faults(Faults::default());
+    server.group().expect("there is room");
+    assert_eq!(store.batches().len(), 1);
+}
+
 /// Until the mark is written they are needed, and when they could not go they go with the next checkpoint.
 #[test]
 fn a_checkpoint_that_could_not_drop_parts_does_it_later() {
