@@ -220,10 +220,12 @@ impl Worker {
         let mut framer = Framer::new(shared.next_transaction());
         let rest = cut(&self.scratch.redo, self.part_bytes, |records| {
             self.commits.append_part(framer.frame(records));
+            shared.log.keep_promise(records.len());
             // It writes while the next ones are cut.
             shared.log.nudge();
         });
         self.scratch.redo.drain(..rest);
+        shared.log.keep_promise(self.scratch.redo.len());
         self.parts = Some(framer.parts());
         shared.point(Point::PartsSent);
         // The last look before nothing can be refused any more.

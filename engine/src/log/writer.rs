@@ -139,6 +139,8 @@ pub struct Log {
     transaction_at_start: TxnId,
     /// What the disk has left, as of the writer's last look.
     space: Mutex<Option<Space>>,
+    /// Bytes of commits that were admitted and are still being cut into parts.
+    promised: AtomicU64,
 }
 
 impl Log {
@@ -161,6 +163,7 @@ impl Log {
             number_at_start: recovered.number_max,
             transaction_at_start: recovered.transaction_max,
             space: Mutex::new(None),
+            promised: AtomicU64::new(0),
         };
         let bytes = recovered.index.iter().map(|entry| entry.bytes).sum();
         log.counters.bytes_since_checkpoint.store(bytes, Ordering::Relaxed);
@@ -241,22 +244,38 @@ impl Log {
         Ok(())
     }
 
-    /// Whether a commit that has this much redo, more than one part, may go ahead. Nothing of it is on its way yet.
+    /// Whether a commit that has this much redo, more than one part, may go ahead. Nothing of it is on its way yet:
+    /// there is room for it until it says that it [is](Self::keep_promise).
     pub(crate) fn admits_parts(&self, bytes: usize) -> Result<(), LogRefusal> {
+        let bytes = bytes as u64;
+        let promised = self.promised.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let admitted = self.has_room(bytes, promised);
+        if admitted.is_err() {
+            self.promised.fetch_sub(bytes, Ordering::Relaxed);
+        }
+        admitted
+    }
+
+    /// So many bytes that were admitted count as a thread's from here on.
+    pub(crate) fn keep_promise(&self, bytes: usize) {
+        self.promised.fetch_sub(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Whether a commit of so many bytes has room, with all that are promised it.
+    fn has_room(&self, bytes: u64, promised: u64) -> Result<(), LogRefusal> {
         match self.state.load(Ordering::Relaxed) {
             OPEN => {}
             FULL => return Err(LogRefusal::DiskFull),
             _ => return Err(LogRefusal::Failed),
         }
-        if bytes as u64 > PARTS_BYTES_MAX {
+        if bytes > PARTS_BYTES_MAX {
             return Err(LogRefusal::TooLarge);
         }
         let Some(space) = *self.space.lock() else { return Ok(()) };
-        let on_their_way = self.buffers.pending_bytes().saturating_add(bytes as u64);
-        if on_their_way > space.room_bytes {
+        if self.buffers.pending_bytes().saturating_add(promised) > space.room_bytes {
             return Err(LogRefusal::DiskFull);
         }
-        if on_their_way > space.free_bytes / 2 {
+        if bytes > space.free_bytes / 2 {
             return Err(LogRefusal::TooLarge);
         }
         Ok(())

@@ -216,3 +216,19 @@ fn the_thread_serves_waiters_at_once_and_the_others_within_the_delay() {
     });
     assert_eq!(recovered_keys(&store.crash(Survivors::Synced)).len(), 2);
 }
+
+#[test]
+fn large_commits_share_the_space_there_is_and_none_takes_more_than_half() {
+    let Setup { log, .. } = setup(LogLimits::default());
+    *log.space.lock() = Some(Space { free_bytes: 1_000, room_bytes: 900 });
+    assert_eq!(log.admits_parts(501), Err(LogRefusal::TooLarge));
+    assert_eq!(log.admits_parts(500), Ok(()));
+    // The first is still being cut.
+    assert_eq!(log.admits_parts(401), Err(LogRefusal::DiskFull));
+    assert_eq!(log.admits_parts(400), Ok(()));
+    log.keep_promise(500);
+    assert_eq!(log.admits_parts(501), Err(LogRefusal::DiskFull));
+    assert_eq!(log.admits_parts(500), Ok(()), "whatever others have, it is half");
+    log.keep_promise(900);
+    assert_eq!(log.admits_parts(901), Err(LogRefusal::DiskFull));
+}
