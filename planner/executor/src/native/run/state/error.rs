@@ -12,7 +12,9 @@ pub fn stop_error(stop: Stop) -> SqlError {
         Stop::NoThread => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
             .with_detail("A thread for the statement could not be started."),
         Stop::TransactionTooLarge => SqlError::new(SqlState::OUT_OF_MEMORY, "out of memory")
-            .with_detail("One transaction can change up to 4 GB of rows, and log up to 4 GB.")
+            .with_detail(
+                "One transaction can change up to 4 GB of rows, and log up to 4 GB or half of the free disk space.",
+            )
             .with_hint("Divide the changes among several transactions."),
         Stop::RowTooLarge => SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, "row is too big")
             .with_detail("The maximum size is 1073741823 bytes."),
