@@ -5,8 +5,9 @@
 //! [transaction's id 8][part 4][piece 4]    → a piece of a long one; the last has the greatest number there is
 //! ```
 //!
-//! All of a transaction is one range of keys, so that dropping it frees whole files. A part is a megabyte, or as long
-//! as the longest row: such a one is cut like a long batch ([`crate::batches`]).
+//! All of a transaction is one range of keys, so that dropping it frees whole files; so is what several short ones
+//! have that are neighbours. A part is a megabyte, or as long as the longest row: such a one is cut like a long batch
+//! ([`crate::batches`]).
 
 use std::ops::ControlFlow;
 
@@ -40,6 +41,18 @@ fn parse_key(key: &[u8]) -> Result<(TxnId, u32, Option<u32>), StoreError> {
         Some((TxnId(u64::from_be_bytes(*id)), u32::from_be_bytes(*part), piece))
     });
     parsed.ok_or_else(|| StoreError::Damaged("the key of a part is none".into()))
+}
+
+/// Ranges of ids, from one to another, that hold all that are dropped and none that is kept. Both ascend.
+pub(crate) fn ranges(dropped: &[TxnId], kept: &[TxnId]) -> Vec<(TxnId, TxnId)> {
+    let mut ranges: Vec<(TxnId, TxnId)> = Vec::new();
+    for id in dropped {
+        match ranges.last_mut() {
+            Some((_, last)) if !kept.iter().any(|kept| (*last..*id).contains(kept)) => *last = *id,
+            _ => ranges.push((*id, *id)),
+        }
+    }
+    ranges
 }
 
 /// Visits the parts of an iterator over one transaction's, from where it stands. One whose end is missing is not
@@ -87,4 +100,21 @@ pub(crate) fn ids(
     }
     found.status().map_err(store_error)?;
     Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours_are_dropped_together_and_what_is_kept_lies_between_ranges() {
+        let ids = |ids: &[u64]| ids.iter().map(|id| TxnId(*id)).collect::<Vec<_>>();
+        let found = |dropped: &[u64], kept: &[u64]| -> Vec<(u64, u64)> {
+            ranges(&ids(dropped), &ids(kept)).into_iter().map(|(first, last)| (first.0, last.0)).collect()
+        };
+        assert_eq!(found(&[], &[3]), []);
+        assert_eq!(found(&[3, 7, 20], &[]), [(3, 20)]);
+        assert_eq!(found(&[3, 7, 20, 21], &[1, 8, 19, 22]), [(3, 7), (20, 21)]);
+        assert_eq!(found(&[3, 5, 7], &[4, 6]), [(3, 3), (5, 5), (7, 7)]);
+    }
 }

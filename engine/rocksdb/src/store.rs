@@ -40,6 +40,8 @@ pub struct RocksLogStore {
     access: Access,
     /// `None` where one is only read that has none.
     watermark: Option<WatermarkFile>,
+    /// Held while a part is appended, or parts are dropped; taken before `life`.
+    part_latch: Mutex<()>,
     life: RwLock<Life>,
 }
 
@@ -347,6 +349,7 @@ impl RocksLogStore {
             options,
             access,
             watermark,
+            part_latch: Mutex::new(()),
             life: RwLock::new(Life { databases: Some(databases), losses: Losses::default() }),
         })
     }
@@ -456,6 +459,7 @@ impl LogStore for RocksLogStore {
     }
 
     fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
+        let _appends = self.part_latch.lock();
         self.write(|opened| {
             let (db, family) = opened.parts().expect("a store for writing has the family");
             let (key, whole) = (parts::key(id, part), self.options.log_value_bytes_max);
@@ -484,22 +488,32 @@ impl LogStore for RocksLogStore {
         parts::ids(&mut found, store_error)
     }
 
-    /// Whole files first, whose space returns at once, then what is left in others.
-    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
-        if self.access == Access::Read {
+    /// Whole files first, whose space returns at once, then what is left in others. Many a transaction is shorter
+    /// than a file, so neighbours go together.
+    fn drop_parts(&self, ids: &[TxnId]) -> Result<(), StoreError> {
+        if self.access == Access::Read || ids.is_empty() {
             // Whoever reads passes over them; the next server drops them.
             return Ok(());
         }
+        let mut dropped = ids.to_vec();
+        dropped.sort_unstable();
+        // Nobody comes in between whose parts are not listed.
+        let _still = self.part_latch.lock();
         if self.life.read().databases.is_none() {
             self.check_space()?;
             self.reopen()?;
         }
+        let mut kept = if ids.len() == 1 { Vec::new() } else { self.part_ids()? };
+        kept.retain(|id| dropped.binary_search(id).is_err());
         let opened = self.opened()?;
         let Some((db, family)) = opened.parts() else { return Ok(()) };
-        let (first, behind) = (parts::key(id, 0), parts::first_key_behind(id));
-        // Here the end belongs to the range: no key of the next one is so short.
-        db.delete_file_in_range_cf(family, &first[..], &behind[..]).map_err(store_error)?;
-        db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(false)).map_err(store_error)
+        for (first, last) in parts::ranges(&dropped, &kept) {
+            let (first, behind) = (parts::key(first, 0), parts::first_key_behind(last));
+            // Here the end belongs to the range: no key of the next one is so short.
+            db.delete_file_in_range_cf(family, &first[..], &behind[..]).map_err(store_error)?;
+            db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(false)).map_err(store_error)?;
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<(), StoreError> {

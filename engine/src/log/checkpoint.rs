@@ -410,7 +410,7 @@ impl Checkpointer {
         let rows_removed = self.settle(below)?;
         #[cfg(test)]
         if crate::planted::is(crate::planted::Bug::PartsGoEarly) {
-            over.iter().try_for_each(|id| self.store.drop_parts(*id))?;
+            self.store.drop_parts(&over)?;
         }
         let since = self.unflushed_since();
         let pair = Pair::next(&*self.store, cut, self.log.durable())?;
@@ -437,10 +437,8 @@ impl Checkpointer {
         self.rooms = Vec::new();
         self.over.extend(over);
         self.store.truncate(cut)?;
-        while let Some(id) = self.over.last() {
-            self.store.drop_parts(*id)?;
-            self.over.pop();
-        }
+        self.store.drop_parts(&self.over)?;
+        self.over.clear();
         let mut log_bytes_cut = 0;
         {
             let mut index = self.log.index.lock();

@@ -20,7 +20,7 @@ enum Held {
     Truncate(BatchNumber),
     TruncateTail(BatchNumber),
     Part(TxnId, u32, Vec<u8>),
-    DropParts(TxnId),
+    DropParts(Vec<TxnId>),
     Checkpoint(Losses, Vec<CheckpointChange>),
     CheckpointDrop(TreeId),
 }
@@ -56,7 +56,7 @@ impl<S: LogStore> DiscardUnsynced<S> {
                 Held::Truncate(below) => self.store.truncate(*below),
                 Held::TruncateTail(from) => self.store.truncate_tail(*from),
                 Held::Part(id, part, value) => self.store.append_part(*id, *part, value),
-                Held::DropParts(id) => self.store.drop_parts(*id),
+                Held::DropParts(ids) => self.store.drop_parts(ids),
                 Held::Checkpoint(since, changes) => match self.store.checkpoint_write(*since, changes) {
                     // The flush will say so, to whom it concerns.
                     Err(StoreError::RowsLost) => Ok(()),
@@ -109,9 +109,9 @@ impl<S: LogStore> LogStore for DiscardUnsynced<S> {
     }
 
     /// Those that are held back go with it, and take no room.
-    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
-        self.lock().retain(|held| !matches!(held, Held::Part(of, ..) if *of == id));
-        self.hold(Held::DropParts(id));
+    fn drop_parts(&self, ids: &[TxnId]) -> Result<(), StoreError> {
+        self.lock().retain(|held| !matches!(held, Held::Part(of, ..) if ids.contains(of)));
+        self.hold(Held::DropParts(ids.to_vec()));
         Ok(())
     }
 

@@ -272,10 +272,12 @@ impl LogStore for MemoryStore {
     }
 
     /// On a full disk too.
-    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
+    fn drop_parts(&self, ids: &[TxnId]) -> Result<(), StoreError> {
         let mut state = self.state.lock();
-        state.current.apply(Write::DropParts(id));
-        state.unsynced.push(Write::DropParts(id));
+        for id in ids {
+            state.current.apply(Write::DropParts(*id));
+            state.unsynced.push(Write::DropParts(*id));
+        }
         Ok(())
     }
 

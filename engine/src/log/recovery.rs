@@ -227,8 +227,8 @@ impl Unnamed {
         Ok(Unnamed { ids, transaction_max })
     }
 
-    fn drop_all(self, store: &dyn LogStore) -> Result<(), StoreError> {
-        self.ids.into_iter().try_for_each(|id| store.drop_parts(id))
+    fn drop_all(&self, store: &dyn LogStore) -> Result<(), StoreError> {
+        store.drop_parts(&self.ids)
     }
 }
 

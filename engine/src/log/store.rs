@@ -99,9 +99,9 @@ pub trait LogStore: Send + Sync {
     /// The transactions of which there are parts, ascending.
     fn part_ids(&self) -> Result<Vec<TxnId>, StoreError>;
 
-    /// All parts of a transaction go, and what they take returns, on a full disk too. Some may come back after a
-    /// crash.
-    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError>;
+    /// All parts of these transactions go, and what they take returns, on a full disk too. Some may come back after
+    /// a crash.
+    fn drop_parts(&self, ids: &[TxnId]) -> Result<(), StoreError>;
 
     /// Makes everything written so far durable.
     fn sync(&self) -> Result<(), StoreError>;

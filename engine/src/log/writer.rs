@@ -574,7 +574,7 @@ impl LogWriter {
     fn drop_undecided(&mut self) -> Result<(), StoreError> {
         self.log.buffers.collect_parts(|buffer, work| self.parts.add(buffer, work));
         while let Some(id) = self.parts.undecided.front() {
-            let dropped = self.store.drop_parts(*id);
+            let dropped = self.store.drop_parts(&[*id]);
             if dropped.is_err() {
                 self.note_disk(dropped)?;
             }

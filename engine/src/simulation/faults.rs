@@ -76,11 +76,14 @@ impl LogStore for FaultyStore {
         self.0.part_ids()
     }
 
-    fn drop_parts(&self, id: TxnId) -> Result<(), StoreError> {
-        self.between();
-        let of_checkpoint = simulation().is_some_and(|simulation| *simulation.checkpointing.borrow());
-        count(if of_checkpoint { "parts of a checkpoint dropped" } else { "parts undecided dropped" });
-        self.0.drop_parts(id)
+    fn drop_parts(&self, ids: &[TxnId]) -> Result<(), StoreError> {
+        for id in ids {
+            self.between();
+            let of_checkpoint = simulation().is_some_and(|simulation| *simulation.checkpointing.borrow());
+            count(if of_checkpoint { "parts of a checkpoint dropped" } else { "parts undecided dropped" });
+            self.0.drop_parts(&[*id])?;
+        }
+        Ok(())
     }
 
     fn sync(&self) -> Result<(), StoreError> {
