@@ -157,7 +157,7 @@ impl Run {
     /// Takes in the next batch, which checked; answers its transactions that have parts. After an error the run is
     /// of no use.
     pub(super) fn add(&mut self, batch: &[u8]) -> Result<Vec<WithParts>, StoreError> {
-        self.make_room(batch.len());
+        self.make_room(batch.len(), usize::MAX);
         let mut with_parts = Vec::new();
         for segment in batch::segments(batch) {
             let segment = segment.map_err(|error| StoreError::Damaged(format!("the log has a {error}")))?;
@@ -170,15 +170,17 @@ impl Run {
 
     /// Takes in a part of a transaction.
     pub(super) fn add_part(&mut self, of: &WithParts, records: &[u8]) -> Result<(), StoreError> {
-        self.make_room(records.len());
+        // Most that have parts have much less than a run takes.
+        self.make_room(records.len(), usize::try_from(of.parts.bytes).unwrap_or(usize::MAX));
         let mut all = Records::of_transaction(records, of.number);
         self.add_records(of.epoch, Some(of.number), records, &mut all)
     }
 
-    fn make_room(&mut self, bytes: usize) {
+    /// Sees that so many bytes have room, and more of a run that gets `most` in all.
+    fn make_room(&mut self, bytes: usize, most: usize) {
         let needed = self.bytes.len() + bytes;
         if needed > self.bytes.capacity() && needed > LONG_RUN_BYTES {
-            let whole_run = (RUN_BYTES + RUN_BYTES / 4).saturating_sub(self.bytes.len());
+            let whole_run = (RUN_BYTES + RUN_BYTES / 4).min(most).saturating_sub(self.bytes.len());
             self.bytes.reserve_exact(whole_run.max(bytes));
             pages::prefer_large(&self.bytes);
         }
