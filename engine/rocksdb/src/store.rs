@@ -511,7 +511,7 @@ impl LogStore for RocksLogStore {
             let (first, behind) = (parts::key(first, 0), parts::first_key_behind(last));
             // Here the end belongs to the range: no key of the next one is so short.
             db.delete_file_in_range_cf(family, &first[..], &behind[..]).map_err(store_error)?;
-            db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(false)).map_err(store_error)?;
+            db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(true)).map_err(store_error)?;
         }
         Ok(())
     }
