@@ -32,6 +32,7 @@
 //! | crash | what the next start finds |
 //! |---|---|
 //! | between parts; behind them, before the commit's batch is synced | parts without a commit: dropped; nobody was told |
+//! | the same, and the power went | some pages of parts and not others: the log ends before the first hole |
 //! | behind it | the rows, from the parts |
 //! | a checkpoint's mark is written, parts or batches have not gone | below the cut: nobody names them |
 
