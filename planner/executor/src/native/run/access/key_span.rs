@@ -92,18 +92,21 @@ fn append_any(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec)
             encode_cell(out, cell, column, codec.kind());
             Fit::Inside
         }
-        None if column.form != KeyForm::Stored => {
-            let mut space = Vec::new();
-            let Ok(cell) = codec.encode(value, &mut space) else { return Fit::Outside };
-            encode_cell(out, cell, column, codec.kind());
-            Fit::Inside
-        }
+        None if column.form != KeyForm::Stored => append_encoded(out, value, column, codec),
         None => match crate::row::integer(value) {
             Some(v) if v < 0 => Fit::Below,
             Some(_) => Fit::Above,
-            None => Fit::Outside,
+            None => append_encoded(out, value, column, codec),
         },
     }
+}
+
+/// Appends a value that is stored otherwise than it lies in memory: numerics, bit strings, arrays.
+fn append_encoded(out: &mut KeyBuf, value: &Datum, column: &KeyColumn, codec: Codec) -> Fit {
+    let mut space = Vec::new();
+    let Ok(cell) = codec.encode(value, &mut space) else { return Fit::Outside };
+    encode_cell(out, cell, column, codec.kind());
+    Fit::Inside
 }
 
 /// Appends a value to a key; false: no row can have it.
