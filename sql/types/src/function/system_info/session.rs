@@ -181,12 +181,9 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
                 return Ok(c.session.call("format_type", v).unwrap_or_else(|_| text_datum("???")));
             }
             // A modifier of -1 that was asked for (not NULL) shows the internal spelling.
-            let named = BuiltIn.format_type(Type { oid, typmod });
-            let no_modifier = v.get(1).is_some_and(Datum::is_null);
-            Ok(text_datum(match &*named {
-                "bpchar" if no_modifier => "character".to_owned(),
-                "bpchar[]" if no_modifier => "character[]".to_owned(),
-                _ => named,
+            Ok(text_datum(match v.get(1) {
+                Some(Datum::Null) => BuiltIn.type_name(oid),
+                _ => BuiltIn.format_type(Type { oid, typmod }),
             }))
         }
     }),
