@@ -213,6 +213,9 @@ impl Schema {
         let tables_before = old.iter().map(|old| ((old.def.id, old.group), old.root));
         let before: FxHashMap<(TreeId, GroupId), u32> = indexes_before.chain(tables_before).collect();
         let kept = |id: TreeId, group: GroupId| before.get(&(id, group)).copied();
+        let uses_before = old.iter().flat_map(|old| &old.indexes);
+        let uses_before: FxHashMap<TreeId, &Arc<IndexUses>> =
+            uses_before.map(|index| (index.def.id, &index.uses)).collect();
         let root = match kept(def.id, group) {
             Some(root) => root,
             None => self.groups.get_or_default(group).take_root(def.id),
@@ -232,8 +235,8 @@ impl Schema {
                 None => self.groups.get_or_default(group).take_root(index.id),
             };
             self.distribute(group, describe(&index.key));
-            let uses = old.as_ref().and_then(|old| old.index(index.id)).map(|index| index.uses.clone());
-            indexes.push(IndexMeta { def: index.clone(), uses: uses.unwrap_or_default(), root, group });
+            let uses = uses_before.get(&index.id).copied().cloned().unwrap_or_default();
+            indexes.push(IndexMeta { def: index.clone(), uses, root, group });
         }
         // Positions of trees that left their group are free again.
         if let Some(old) = &old {
