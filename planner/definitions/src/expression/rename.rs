@@ -12,7 +12,7 @@ use archipel_sql::parser::{LexemeKind, lexemes};
 use archipel_sql::types::Oid;
 
 use super::literal::{StoredStatements, shape, shape_of};
-use super::stored_expression::{texts_of, texts_of_domain, texts_of_routine};
+use super::stored_expression::{may_say, texts_of, texts_of_domain, texts_of_routine};
 use crate::bind::Clause;
 use crate::bind::stored_expression::{About, DEFINITION_PATH, bind_text};
 use crate::bound::BoundStatement;
@@ -207,8 +207,7 @@ impl FieldRenaming<'_> {
 
     /// Whether a text could say the old name, or the new one and mean something else with it.
     fn may_say(&self, text: &str) -> bool {
-        let text = text.to_lowercase();
-        [self.from, self.to].into_iter().any(|name| text.contains(&name.to_lowercase()))
+        may_say(text, &[self.from.to_lowercase(), self.to.to_lowercase()])
     }
 
     /// As [`Self::may_say`], where no argument bears a name: what is before a field is in parentheses.

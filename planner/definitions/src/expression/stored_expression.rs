@@ -267,7 +267,7 @@ fn names_that_differ(before: &Table, after: &Table) -> Vec<String> {
 }
 
 /// Whether a text could say one of these names, which are in lower case: some are not written as they are.
-fn may_say(text: &str, names: &[String]) -> bool {
+pub(crate) fn may_say(text: &str, names: &[String]) -> bool {
     let text = text.to_lowercase();
     text.contains("u&") || names.iter().any(|name| name.contains('"') || text.contains(name))
 }
