@@ -16,7 +16,8 @@ impl Binder<'_, '_> {
             return Ok(rel);
         }
         match rel {
-            Rel::Project { input, exprs } => {
+            Rel::Project { input, mut exprs } => {
+                let input = Box::new(self.coerce_below(*input, &mut exprs, types, what)?);
                 let exprs = exprs
                     .into_iter()
                     .zip(types)
@@ -74,6 +75,29 @@ impl Binder<'_, '_> {
                 Ok(Rel::Project { input: Box::new(other), exprs })
             }
         }
+    }
+
+    /// Unknown columns that a projection hands on, as it does where sort keys that are no columns of the query
+    /// are left out again, become those of their types where they stand.
+    fn coerce_below(
+        &mut self,
+        input: Rel,
+        exprs: &mut [BoundExpr],
+        types: &[Type],
+        what: &str,
+    ) -> Result<Rel> {
+        let mut below = input.types();
+        for (expr, ty) in exprs.iter_mut().zip(types).filter(|(expr, _)| expr.ty.oid == Oid::UNKNOWN) {
+            let ExprKind::Column { depth: 0, index } = expr.kind else { continue };
+            if let Some(column) = below.get_mut(usize::from(index)) {
+                // One that is handed on twice has the first one's type.
+                if column.oid == Oid::UNKNOWN {
+                    *column = *ty;
+                }
+                expr.ty = *column;
+            }
+        }
+        self.coerce_columns(input, &below, what)
     }
 }
 
