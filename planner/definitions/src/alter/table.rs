@@ -58,7 +58,11 @@ pub(crate) fn alter_table(alter: &AlterTable, work: &mut Work<'_>) -> Result<()>
                     .catalog
                     .table_by_oid(table.oid)
                     .ok_or_else(|| SqlError::internal("view vanished"))?;
+                let before = work.catalog.clone();
                 view::alter_view(&view, action, work)?;
+                if let AlterTableAction::RenameColumn { from, to } = action {
+                    FieldRenaming { from, to, of_table: true }.follow(&before, work)?;
+                }
             }
             Ok(())
         }
