@@ -227,6 +227,21 @@ fn the_index_that_is_there_serves_until_open_transactions_have_ended() {
 }
 
 #[test]
+fn who_has_read_may_write_while_a_unique_index_waits_to_be_moved() {
+    let (server, mut raw) = orders(&[]);
+    let (mut open, mut other) = (server.raw(), server.raw());
+    ok(&mut raw, "CREATE UNIQUE INDEX orders_unique ON orders (at, id, tenant)");
+    ok(&mut open, "BEGIN");
+    ok(&mut open, NEWEST);
+    raw.send(b'Q', b"ALTER INDEX orders_unique SET (placement = prefixed)\0");
+    wait_for_waiters(&mut other, 1);
+    ok(&mut open, "INSERT INTO orders VALUES (7, 5000, 5500, '')");
+    ok(&mut open, "COMMIT");
+    assert_eq!(kinds(&raw.until(b'Z')), "CZ");
+    assert_eq!(one(&mut raw, "SELECT tenant FROM orders WHERE at = 5500 AND id = 5000"), "7");
+}
+
+#[test]
 fn a_move_that_is_cancelled_leaves_the_index_where_it_was() {
     let (mut server, mut raw) = orders(&[]);
     let (mut open, mut other) = (server.raw(), server.raw());

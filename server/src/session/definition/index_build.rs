@@ -14,10 +14,11 @@
 //! catalog of then.
 //!
 //! An index that ALTER INDEX puts elsewhere (`placement`) is built so beside the one that is there, in a tree of
-//! another number: readers go on with the old one, writers keep up both. ACCESS EXCLUSIVE is asked for once the
-//! new one is filled, and the step that completes it drops the old one: nobody has uncommitted entries there, or
-//! a place in it, by then. It is locked for as long as that takes, and as it takes those who use the table in open
-//! transactions to end.
+//! another number: readers go on with the old one, writers keep up both. SHARE ends once a unique one is filled,
+//! for the old one keeps keys apart still: who has read the table in a transaction, and is to write, waits for nobody
+//! who waits for it. Then ACCESS EXCLUSIVE is asked for, and the step that completes the new one drops the old one:
+//! nobody has uncommitted entries there, or a place in it, by then. The table is locked for as long as that takes,
+//! and as it takes those who use it in open transactions to end.
 //!
 //! It changes the layout of the table, so that plans are to be made anew, those of routines too: the catalog
 //! gets the table as it is once more with the declaration, and when it is given up.
@@ -313,6 +314,9 @@ impl Session {
             replaced.map(|built| (LockTag::Table(built.table), ObjectMode::AccessExclusive)).collect();
         wanted.sort_unstable();
         wanted.dedup();
+        if !wanted.is_empty() && declared.indexes.iter().any(|built| built.index.unique) {
+            self.let_writers_in(locks).await;
+        }
         match &locks.guard {
             Some(guard) => self.lock_also(guard, wanted).await,
             None => Ok(()),
