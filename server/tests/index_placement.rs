@@ -242,6 +242,20 @@ fn who_has_read_may_write_while_a_unique_index_waits_to_be_moved() {
 }
 
 #[test]
+fn what_was_read_by_an_index_that_is_elsewhere_now_is_no_longer_known_to_hold() {
+    let (server, mut raw) = orders(&[]);
+    let mut open = server.raw();
+    // Who rolls back to before it has read has no lock any more.
+    ok(&mut open, "BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT FROM pg_class LIMIT 1; SAVEPOINT s");
+    ok(&mut open, "SELECT count(*) FROM orders WHERE at = 5500");
+    ok(&mut open, "ROLLBACK TO s");
+    ok(&mut raw, "ALTER INDEX orders_at SET (placement = prefixed)");
+    ok(&mut raw, "INSERT INTO orders VALUES (7, 5000, 5500, '')");
+    ok(&mut open, "INSERT INTO orders VALUES (8, 5000, 7, '')");
+    assert_eq!(state(&open.query("COMMIT")).as_deref(), Some("40001"));
+}
+
+#[test]
 fn a_move_that_is_cancelled_leaves_the_index_where_it_was() {
     let (mut server, mut raw) = orders(&[]);
     let (mut open, mut other) = (server.raw(), server.raw());

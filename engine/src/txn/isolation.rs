@@ -266,6 +266,8 @@ impl Txn<'_> {
     /// At COMMIT, with everything claimed: whether all that was read is as it was at the
     /// snapshot.
     pub(super) fn reads_hold(&mut self, notes: &[ReadNote], snapshot: Epoch) -> Result<(), Stop> {
+        // A tree of a group of its own goes with that: an index that was dropped, or put elsewhere.
+        let gone = |stop: Stop| if stop == Stop::Recompile { Stop::NotSerializable } else { stop };
         for note in notes {
             let holds = match note {
                 ReadNote::Point(place, key) if place.is_reference() => {
@@ -276,14 +278,14 @@ impl Txn<'_> {
                     self.reference_holds(*place, range, snapshot)?
                 }
                 ReadNote::Point(place, key) => {
-                    let partition = self.partition_for(place.group, key)?;
+                    let partition = self.partition_for(place.group, key).map_err(gone)?;
                     let root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
                     root.since <= snapshot && !root.changed_since(key, snapshot)
                 }
                 ReadNote::Range { place, low, high } => {
                     let range = KeyRange { low: borrowed(low), high: borrowed(high) };
                     let mut holds = true;
-                    for partition in self.claim_range(*place, range)? {
+                    for partition in self.claim_range(*place, range).map_err(gone)? {
                         let root: &Root = self.root(partition, *place).map_err(|_| Stop::NotSerializable)?;
                         holds &= root.since <= snapshot
                             && !root.range_changed_since(range.low, range.high, snapshot);
