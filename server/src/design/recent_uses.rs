@@ -21,6 +21,8 @@ use rustc_hash::FxHashMap;
 const HOUR_MICROS: i64 = 3_600_000_000;
 /// What is known for a shorter time is taken to be known for so long.
 const HOURS_MIN: f64 = 1.0 / 60.0;
+/// After so many hours nothing is left of a count.
+const HOURS_MAX: i64 = 64;
 
 /// What an index was used for of late.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,6 +112,8 @@ impl RecentUses {
             *hour = now_micros;
             known.values_mut().for_each(|known| known.since_micros = known.since_micros.min(now_micros));
         }
+        // Where a clock has been put forward by years, say.
+        *hour = (*hour).max(now_micros.saturating_sub(HOURS_MAX * HOUR_MICROS));
         while now_micros - *hour >= HOUR_MICROS {
             *hour += HOUR_MICROS;
             known.values_mut().for_each(|known| known.halve(*hour));
@@ -196,6 +200,16 @@ mod tests {
         assert_eq!(world.look(2 * HOUR).counts.unbound, 7, "the hours before were another's");
         assert_eq!(world.look(3 * HOUR).counts.unbound, 3);
         assert!(world.recent.look(3 * HOUR, std::iter::empty()).is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_is_put_forward_by_years_forgets() {
+        let mut world = World::default();
+        world.look(0);
+        world.counted = u64::MAX;
+        assert_eq!(world.look(1).counts.unbound, u64::MAX);
+        assert_eq!(world.look(500_000 * HOUR).counts.unbound, 0);
+        assert_eq!(world.recent.rest(500_000 * HOUR), Duration::from_secs(3_600));
     }
 
     #[test]
