@@ -6,7 +6,7 @@ use std::sync::Arc;
 use archipel_planner::bind::BindEnv;
 use archipel_planner::bind::policy_reader::PolicyReader;
 use archipel_planner::native::TableSource;
-use archipel_sql::catalog::names::{is_temporary_schema, quote_identifier};
+use archipel_sql::catalog::names::{is_temporary_schema, path_with_temporary, quote_identifier};
 use archipel_sql::catalog::{ArgMode, Authority, Catalog, Routine, RoutineRef, TypesAlong, ViewReference};
 use archipel_sql::error::{Result, SqlError};
 use archipel_sql::function::{FunctionContext, SessionHost};
@@ -174,8 +174,9 @@ impl Environment {
         }
         if let Some((_, value)) = set {
             let names = value.split(',').map(|name| name.trim().trim_matches('"').to_string());
-            // Nobody goes along another session's.
-            environment.written_path = names.filter(|name| !is_temporary_schema(name)).collect();
+            // The session's own temporary relations are found along any path, and nobody goes along another's.
+            let own = self.written_path.iter().find(|name| is_temporary_schema(name));
+            environment.written_path = path_with_temporary(names.collect(), own).into();
         }
         if set.is_some() || traits.security_definer || role.is_some() {
             let authority = Authority { catalog: &environment.catalog, role: environment.role };
