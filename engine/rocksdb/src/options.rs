@@ -104,6 +104,14 @@ pub(crate) fn streaming() -> ReadOptions {
     options
 }
 
+/// Reads of keys whose values do not matter, be they damaged: nothing of them stays in the cache.
+pub(crate) fn unverified() -> ReadOptions {
+    let mut options = ReadOptions::default();
+    options.fill_cache(false);
+    options.set_verify_checksums(false);
+    options
+}
+
 /// Writes that only a flush makes durable.
 pub(crate) fn without_log() -> WriteOptions {
     let mut options = WriteOptions::default();

@@ -21,7 +21,7 @@ use rocksdb::{
 
 use crate::directory::{CHECKPOINT, Directory, REDO, SORTED, require_file, require_files};
 use crate::options::{
-    RocksOptions, checkpoint_options, database_options, family_options, streaming, synced, without_log,
+    self, RocksOptions, checkpoint_options, database_options, family_options, streaming, synced, without_log,
 };
 use crate::sorted::SortedRows;
 use crate::watermark::WatermarkFile;
@@ -484,7 +484,8 @@ impl LogStore for RocksLogStore {
     fn part_ids(&self) -> Result<Vec<TxnId>, StoreError> {
         let opened = self.opened()?;
         let Some((db, family)) = opened.parts() else { return Ok(Vec::new()) };
-        let mut found = db.raw_iterator_cf(family);
+        // Keys alone: what a damaged part says is found by who reads it, and it is named then.
+        let mut found = db.raw_iterator_cf_opt(family, options::unverified());
         parts::ids(&mut found, store_error)
     }
 

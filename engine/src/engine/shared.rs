@@ -155,8 +155,7 @@ pub(crate) struct SharedParts {
 
 impl Shared {
     pub fn new(parts: SharedParts) -> Arc<Self> {
-        let places = parts.config.executors.clone();
-        let settings = parts.config.monitor;
+        let (places, settings) = (parts.config.executors.clone(), parts.config.monitor);
         let now_micros = parts.clock.wall_micros();
         let seats = parts.config.executors_max.min(EXECUTORS_MAX).max(places.len());
         let executors: Vec<Arc<Executor>> = (0..seats)
@@ -270,6 +269,7 @@ impl Shared {
         self.definitions_version.load(Ordering::Acquire)
     }
 
+    /// The number of the transaction that has changed definitions last, or a greater one.
     pub fn definitions_number(&self) -> u64 {
         self.definitions_number.load(Ordering::Acquire)
     }
