@@ -324,7 +324,9 @@ fn a_copy_of_200_mb_is_whole_or_not_there_after_kill_9_beside_checkpoints() {
         let url = server.url();
         let copied = runtime.block_on(async {
             let client = connect(&url).await;
-            let make = format!("CREATE TABLE {table} (id int PRIMARY KEY, note text)");
+            let make = format!(
+                "CREATE TABLE {table} (id int PRIMARY KEY, note text); SET archipel.atomic_copy = on"
+            );
             client.batch_execute(&make).await.expect("made");
             let beside = connect(&url).await;
             let changes = tokio::spawn(async move {

@@ -207,16 +207,16 @@ async fn a_full_disk_refuses_writes_and_loses_nothing() {
 /// refused on its way leaves nothing.
 #[tokio::test]
 async fn a_full_disk_refuses_large_commits_and_their_parts_take_no_room() {
-    let disk = SmallDisk::new(360);
+    let disk = SmallDisk::new(500);
     let mut server = Served::start(&disk).await;
     let client = connect(&server.url()).await;
     client.batch_execute("CREATE TABLE t (id int PRIMARY KEY, note text)").await.expect("created");
     let insert = "INSERT INTO t SELECT g, repeat('x', 100000) FROM generate_series($1::int, $2::int) AS g";
     // It would fit, and be more than half of what is free.
-    let refused = client.execute(insert, &[&1, &2_100]).await.expect_err("it is too large");
+    let refused = client.execute(insert, &[&1, &2_600]).await.expect_err("it is too large");
     assert_eq!(refused.code(), Some(&SqlState::OUT_OF_MEMORY), "{refused}");
     let ballast = disk.inside("ballast");
-    std::fs::write(&ballast, vec![0; 150 << 20]).expect("there is room for it");
+    std::fs::write(&ballast, vec![0; 290 << 20]).expect("there is room for it");
     // The log's thread looks five times a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let refused = client.execute(insert, &[&1, &1_500]).await.expect_err("it does not fit");
