@@ -72,11 +72,11 @@ fn a_backup_beside_large_commits_has_each_of_them_whole_or_not_at_all() {
          INSERT INTO t SELECT g, 0, repeat('x', 1000) FROM generate_series(1, {ROWS}) AS g"
     );
     let acknowledged = Arc::new(AtomicI32::new(0));
-    let writer = runtime.block_on(async {
-        let client = server.connect().await;
-        client.batch_execute(&fill).await.expect("the table is filled");
+    let client = runtime.block_on(server.connect());
+    runtime.block_on(client.batch_execute(&fill)).expect("the table is filled");
+    let writer = runtime.spawn({
         let acknowledged = acknowledged.clone();
-        tokio::spawn(async move {
+        async move {
             for round in 1.. {
                 // Rows that go and come, so that a later one of them has no trace of an earlier one.
                 let change = format!(
@@ -91,7 +91,7 @@ fn a_backup_beside_large_commits_has_each_of_them_whole_or_not_at_all() {
                 }
                 acknowledged.store(round, Ordering::SeqCst);
             }
-        })
+        }
     });
     let mut copies = Vec::new();
     for at in 0..4 {
