@@ -24,7 +24,7 @@ mod views;
 pub use follow::{TopologyChange, TopologyListener};
 pub use history::{CheckpointReason, CheckpointState, CheckpointView};
 pub use memory::MemoryFollowed;
-pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, Point, Seams};
+pub use open::{EngineConfig, ExecutorPlace, Interleave, OpenError, PAGE_ROWS_MAX, Point, Seams};
 pub use restart::RecoverySpeed;
 pub use shared::PARTITIONS_PER_EXECUTOR;
 pub(crate) use shared::Shared;

@@ -68,8 +68,9 @@ pub mod txn;
 pub use client::{Client, Refused, Wait, WaitOn};
 pub use engine::{
     CheckpointReason, CheckpointState, CheckpointView, Durable, Engine, EngineConfig, ExecutorPlace,
-    Interleave, LogView, MemoryFollowed, OpenError, PARTITIONS_PER_EXECUTOR, Paging, PartitionView, Point,
-    RecoverySpeed, RouteView, Seams, Start, SubmitOptions, TopologyChange, TopologyListener,
+    Interleave, LogView, MemoryFollowed, OpenError, PAGE_ROWS_MAX, PARTITIONS_PER_EXECUTOR, Paging,
+    PartitionView, Point, RecoverySpeed, RouteView, Seams, Start, SubmitOptions, TopologyChange,
+    TopologyListener,
 };
 pub use executor::{Drained, ExecutorHandle, ExecutorInfo, SliceBudget};
 pub use locks::{

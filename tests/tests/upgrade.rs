@@ -1,7 +1,7 @@
 //! Directories of older formats and catalogs: backups that the last version of each has made are restored,
 //! looked at, served, changed, and served again after a crash. They lie in `tests/directories`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use archipel_tests::server::Server;
 use tokio_postgres::{Client, SimpleQueryMessage};
@@ -369,20 +369,24 @@ fn an_upgrade_that_was_cut_short_goes_on() {
     archipel(&["check", "--data-dir", text(&data)]);
 }
 
-/// Killed wherever a start may be: before the directory's mark, behind it, before the engine's, behind it.
-#[test]
-fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
+/// The mark of a directory's format.
+fn format_of(data: &Path) -> String {
+    std::fs::read_to_string(data.join("FORMAT")).expect("readable")
+}
+
+/// A server on a directory of an earlier format, kept as test data, after twenty starts that were each killed a
+/// little later than the one before. Whatever `archipel check` is to tell of it, it tells after each of them.
+fn killed_at_each_moment_of_its_first_start(format: u32, told: &[&str]) -> (Server, TestData) {
     let folder = tempfile::tempdir().expect("a temporary directory can be made");
-    let data = folder.path().join("data");
-    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/format_4.tar");
+    let data = TestData { path: folder.path().join("data"), _folder: folder };
+    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("directories/format_{format}.tar"));
     archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
-    let format = || std::fs::read_to_string(data.join("FORMAT")).expect("readable");
-    let looked = archipel(&["check", "--data-dir", text(&data)]);
-    assert!(
-        looked.contains("table public.t: 48 rows") && looked.contains("index t_n: 48 entries"),
-        "{looked}"
-    );
-    assert_eq!(format(), "4\n", "a look changes nothing");
+    let check = || {
+        let looked = archipel(&["check", "--data-dir", text(&data)]);
+        assert!(told.iter().all(|told| looked.contains(told)), "{looked}");
+    };
+    check();
+    assert_eq!(format_of(&data), format!("{format}\n"), "a look changes nothing");
     let mut server = Server::start(&[]);
     server.kill();
     server.move_to(&data);
@@ -391,11 +395,32 @@ fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
         std::thread::sleep(std::time::Duration::from_millis(moment * 12));
         child.kill().expect("a child can be killed");
         child.wait().expect("a killed child ends");
-        let looked = archipel(&["check", "--data-dir", text(&data)]);
-        assert!(looked.contains("table public.t: 48 rows"), "{looked}");
+        check();
     }
     server.restart();
-    assert_eq!(format(), "6\n", "older versions know no transactions");
+    (server, data)
+}
+
+/// A data directory that goes when it is dropped.
+struct TestData {
+    path: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl std::ops::Deref for TestData {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Killed wherever a start may be: before the directory's mark, behind it, before the engine's, behind it.
+#[test]
+fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
+    let (mut server, data) =
+        killed_at_each_moment_of_its_first_start(4, &["table public.t: 48 rows", "index t_n: 48 entries"]);
+    assert_eq!(format_of(&data), "6\n", "older versions know no transactions");
     ask(&server, OF_FORMAT_4);
     ask(&server, CHANGES_OF_FORMAT_4);
     server.kill();
@@ -415,30 +440,11 @@ fn a_log_of_before_transactions_is_read_and_goes_on_with_them() {
 /// Killed wherever a start may be: the family of parts is made behind the directory's mark.
 #[test]
 fn a_directory_of_before_parts_gets_their_family_and_goes_on_with_them() {
-    let folder = tempfile::tempdir().expect("a temporary directory can be made");
-    let data = folder.path().join("data");
-    let backup = Path::new(env!("CARGO_MANIFEST_DIR")).join("directories/format_5.tar");
-    archipel(&["restore", "--from", text(&backup), "--data-dir", text(&data)]);
-    let format = || std::fs::read_to_string(data.join("FORMAT")).expect("readable");
-    let looked = archipel(&["check", "--data-dir", text(&data)]);
-    assert!(
-        looked.contains("table public.t: 51 rows") && looked.contains("table public.late: 190 rows"),
-        "{looked}"
+    let (mut server, data) = killed_at_each_moment_of_its_first_start(
+        5,
+        &["table public.t: 51 rows", "table public.late: 190 rows"],
     );
-    assert_eq!(format(), "5\n", "a look changes nothing");
-    let mut server = Server::start(&[]);
-    server.kill();
-    server.move_to(&data);
-    for moment in 1..=20 {
-        let mut child = server.command(archipel_tests::port::free()).spawn().expect("the binary can be run");
-        std::thread::sleep(std::time::Duration::from_millis(moment * 12));
-        child.kill().expect("a child can be killed");
-        child.wait().expect("a killed child ends");
-        let looked = archipel(&["check", "--data-dir", text(&data)]);
-        assert!(looked.contains("table public.t: 51 rows"), "{looked}");
-    }
-    server.restart();
-    assert_eq!(format(), "6\n", "older versions know no parts");
+    assert_eq!(format_of(&data), "6\n", "older versions know no parts");
     ask(&server, OF_FORMAT_5);
     ask(&server, CHANGES_OF_FORMAT_5);
     server.kill();

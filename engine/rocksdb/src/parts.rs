@@ -9,13 +9,15 @@
 //! have that are neighbours. A part is a megabyte, or as long as the longest row: such a one is cut like a long batch
 //! ([`crate::batches`]).
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use archipel_engine::id::TxnId;
 use archipel_engine::log::store::{PartVisitor, StoreError};
-use rocksdb::{DBRawIterator, Error};
+use rocksdb::{ColumnFamily, DB, DBRawIterator, Error};
 
 use crate::batches::LAST_PIECE;
+use crate::options::{synced, unverified};
 
 /// The key of a part, and the first of its pieces.
 pub(crate) fn key(id: TxnId, part: u32) -> [u8; 12] {
@@ -48,11 +50,28 @@ pub(crate) fn ranges(dropped: &[TxnId], kept: &[TxnId]) -> Vec<(TxnId, TxnId)> {
     let mut ranges: Vec<(TxnId, TxnId)> = Vec::new();
     for id in dropped {
         match ranges.last_mut() {
-            Some((_, last)) if !kept.iter().any(|kept| (*last..*id).contains(kept)) => *last = *id,
+            Some((_, last)) if below(kept, *last) == below(kept, *id) => *last = *id,
             _ => ranges.push((*id, *id)),
         }
     }
     ranges
+}
+
+/// How many of some ids, which ascend, are less than one.
+fn below(ids: &[TxnId], id: TxnId) -> usize {
+    ids.partition_point(|other| *other < id)
+}
+
+/// Drops the parts of ranges of transactions: whole files first, whose space returns at once, then what is left in
+/// others. It is durable with the next sync.
+pub(crate) fn drop_ranges(db: &DB, family: &ColumnFamily, ranges: &[(TxnId, TxnId)]) -> Result<(), Error> {
+    for (first, last) in ranges {
+        let (first, behind) = (key(*first, 0), first_key_behind(*last));
+        // Here the end belongs to the range: no key of the next one is so short.
+        db.delete_file_in_range_cf(family, &first[..], &behind[..])?;
+        db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(false))?;
+    }
+    Ok(())
 }
 
 /// Visits the parts of an iterator over one transaction's, from where it stands. One whose end is missing is not
@@ -86,16 +105,52 @@ pub(crate) fn visit(
     found.status().map_err(store_error)
 }
 
-/// The transactions that an iterator over all parts has.
-pub(crate) fn ids(
-    found: &mut DBRawIterator<'_>,
+/// The transactions that have parts. They are read once: each has a megabyte beside its key.
+#[derive(Default)]
+pub(crate) struct Listed(Option<BTreeSet<TxnId>>);
+
+impl Listed {
+    /// One more has a part, or is about to.
+    pub(crate) fn add(&mut self, id: TxnId) {
+        if let Some(ids) = &mut self.0 {
+            ids.insert(id);
+        }
+    }
+
+    /// These, which ascend, have none any more.
+    pub(crate) fn remove(&mut self, dropped: &[TxnId]) {
+        if let Some(ids) = &mut self.0 {
+            ids.retain(|id| dropped.binary_search(id).is_err());
+        }
+    }
+
+    /// All of them, ascending.
+    pub(crate) fn ids(
+        &mut self,
+        db: &DB,
+        family: &ColumnFamily,
+        store_error: impl FnOnce(Error) -> StoreError,
+    ) -> Result<&BTreeSet<TxnId>, StoreError> {
+        let ids = match self.0.take() {
+            Some(ids) => ids,
+            None => read_ids(db, family, store_error)?,
+        };
+        Ok(self.0.insert(ids))
+    }
+}
+
+fn read_ids(
+    db: &DB,
+    family: &ColumnFamily,
     store_error: impl FnOnce(Error) -> StoreError,
-) -> Result<Vec<TxnId>, StoreError> {
-    let mut ids = Vec::new();
+) -> Result<BTreeSet<TxnId>, StoreError> {
+    // Keys alone: what a damaged part says is found by who reads it, and it is named then.
+    let mut found = db.raw_iterator_cf_opt(family, unverified());
+    let mut ids = BTreeSet::new();
     found.seek_to_first();
     while let Some(key) = found.key() {
         let (id, ..) = parse_key(key)?;
-        ids.push(id);
+        ids.insert(id);
         found.seek(first_key_behind(id));
     }
     found.status().map_err(store_error)?;

@@ -21,7 +21,7 @@ use rocksdb::{
 
 use crate::directory::{CHECKPOINT, Directory, REDO, SORTED, require_file, require_files};
 use crate::options::{
-    self, RocksOptions, checkpoint_options, database_options, family_options, streaming, synced, without_log,
+    RocksOptions, checkpoint_options, database_options, family_options, streaming, synced, without_log,
 };
 use crate::sorted::SortedRows;
 use crate::watermark::WatermarkFile;
@@ -41,7 +41,7 @@ pub struct RocksLogStore {
     /// `None` where one is only read that has none.
     watermark: Option<WatermarkFile>,
     /// Held while a part is appended, or parts are dropped; taken before `life`.
-    part_latch: Mutex<()>,
+    part_latch: Mutex<parts::Listed>,
     life: RwLock<Life>,
 }
 
@@ -349,7 +349,7 @@ impl RocksLogStore {
             options,
             access,
             watermark,
-            part_latch: Mutex::new(()),
+            part_latch: Mutex::default(),
             life: RwLock::new(Life { databases: Some(databases), losses: Losses::default() }),
         })
     }
@@ -459,7 +459,8 @@ impl LogStore for RocksLogStore {
     }
 
     fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
-        let _appends = self.part_latch.lock();
+        let mut listed = self.part_latch.lock();
+        listed.add(id);
         self.write(|opened| {
             let (db, family) = opened.parts().expect("a store for writing has the family");
             let (key, whole) = (parts::key(id, part), self.options.log_value_bytes_max);
@@ -482,15 +483,13 @@ impl LogStore for RocksLogStore {
     }
 
     fn part_ids(&self) -> Result<Vec<TxnId>, StoreError> {
+        let mut listed = self.part_latch.lock();
         let opened = self.opened()?;
         let Some((db, family)) = opened.parts() else { return Ok(Vec::new()) };
-        // Keys alone: what a damaged part says is found by who reads it, and it is named then.
-        let mut found = db.raw_iterator_cf_opt(family, options::unverified());
-        parts::ids(&mut found, store_error)
+        Ok(listed.ids(db, family, store_error)?.iter().copied().collect())
     }
 
-    /// Whole files first, whose space returns at once, then what is left in others. Many a transaction is shorter
-    /// than a file, so neighbours go together.
+    /// Many a transaction is shorter than a file, so neighbours go together.
     fn drop_parts(&self, ids: &[TxnId]) -> Result<(), StoreError> {
         if self.access == Access::Read || ids.is_empty() {
             // Whoever reads passes over them; the next server drops them.
@@ -499,22 +498,18 @@ impl LogStore for RocksLogStore {
         let mut dropped = ids.to_vec();
         dropped.sort_unstable();
         // Nobody comes in between whose parts are not listed.
-        let _still = self.part_latch.lock();
+        let mut listed = self.part_latch.lock();
         if self.life.read().databases.is_none() {
             self.check_space()?;
             self.reopen()?;
         }
-        let mut kept = if ids.len() == 1 { Vec::new() } else { self.part_ids()? };
-        kept.retain(|id| dropped.binary_search(id).is_err());
         let opened = self.opened()?;
         let Some((db, family)) = opened.parts() else { return Ok(()) };
-        for (first, last) in parts::ranges(&dropped, &kept) {
-            let (first, behind) = (parts::key(first, 0), parts::first_key_behind(last));
-            // Here the end belongs to the range: no key of the next one is so short.
-            db.delete_file_in_range_cf(family, &first[..], &behind[..]).map_err(store_error)?;
-            db.delete_range_cf_opt(family, &first[..], &behind[..], &synced(true)).map_err(store_error)?;
-        }
-        Ok(())
+        let listed_ids = listed.ids(db, family, store_error)?.iter().copied();
+        let kept: Vec<TxnId> = listed_ids.filter(|id| dropped.binary_search(id).is_err()).collect();
+        parts::drop_ranges(db, family, &parts::ranges(&dropped, &kept)).map_err(store_error)?;
+        listed.remove(&dropped);
+        db.flush_wal(true).map_err(store_error)
     }
 
     fn sync(&self) -> Result<(), StoreError> {

@@ -47,6 +47,9 @@ impl Default for ExecutorPlace {
     }
 }
 
+/// Rows of a page of what only reads, unless [`EngineConfig::page_rows_max`] says otherwise.
+pub const PAGE_ROWS_MAX: usize = 1_024;
+
 /// What an engine is opened with. Defaults are those of a server.
 #[derive(Clone, Debug)]
 pub struct EngineConfig {
@@ -106,7 +109,7 @@ impl Default for EngineConfig {
             pin_threads: true,
             max_memory_bytes: 4 << 30,
             one_shot_budget_micros: 20_000,
-            page_rows_max: 1024,
+            page_rows_max: PAGE_ROWS_MAX,
             version_memory_max_bytes: 1 << 30,
             split_rows: 100_000,
             background: true,

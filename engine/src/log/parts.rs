@@ -46,9 +46,6 @@ use crate::id::TxnId;
 /// Redo above this is cut into parts of about so many bytes; a record is never cut.
 pub const PART_BYTES: usize = 1 << 20;
 
-/// Parts of one commit take no more than this.
-pub(super) const PARTS_BYTES_MAX: u64 = 64 << 30;
-
 /// The checksum before the records.
 const CHECKSUM_BYTES: usize = 4;
 

@@ -25,7 +25,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::batch::{self, BatchNumber};
 use super::buffer::{Buffers, CommitBuffer, Segment};
-use super::parts::{PART_BYTES, PARTS_BYTES_MAX, Part, PartWork};
+use super::parts::{PART_BYTES, Part, PartWork};
 use super::recovery::Recovered;
 use super::store::{LogStore, Space, StoreError};
 use super::watermark::{Noted, Watermark};
@@ -72,7 +72,7 @@ pub enum LogRefusal {
     /// The disk is full (SQLSTATE 53100).
     #[error("could not write to the log: no space left on device")]
     DiskFull,
-    /// One commit has more redo than the log takes of one, or than half of the space there is (SQLSTATE 53200).
+    /// One commit has more redo than half of the space there is (SQLSTATE 53200).
     #[error("the transaction has more than the log has room for")]
     TooLarge,
     /// The log has failed; the process is about to end.
@@ -267,9 +267,6 @@ impl Log {
             OPEN => {}
             FULL => return Err(LogRefusal::DiskFull),
             _ => return Err(LogRefusal::Failed),
-        }
-        if bytes > PARTS_BYTES_MAX {
-            return Err(LogRefusal::TooLarge);
         }
         let Some(space) = *self.space.lock() else { return Ok(()) };
         if self.buffers.pending_bytes().saturating_add(promised) > space.room_bytes {

@@ -16,6 +16,7 @@
 
 use std::collections::BTreeMap;
 
+use archipel_engine::PAGE_ROWS_MAX;
 use archipel_engine::id::TreeId;
 use archipel_engine::index_uses::UseCounts;
 use archipel_procedures::advice::Sizes;
@@ -31,8 +32,6 @@ use crate::server::Server;
 
 /// What a change has to save at the least, beside a claim for each entry.
 const CLAIMS_MIN: u64 = 10_000;
-/// Rows of a page of what only reads: [`archipel_engine::EngineConfig::page_rows_max`].
-const PAGE_ROWS: u64 = 1_024;
 
 /// An index that should be elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -123,7 +122,7 @@ pub(super) fn placement_advice(
     for table in tables {
         let Distribution::Column { column, group } = table.distribution else { continue };
         let rows = sizes.rows(table);
-        let pages = (sizes.partitions(group) as u64).max(rows.div_ceil(PAGE_ROWS)).max(1);
+        let pages = (sizes.partitions(group) as u64).max(rows.div_ceil(PAGE_ROWS_MAX as u64)).max(1);
         for (place, index) in table.indexes.iter().enumerate() {
             let uses = recent.get(&TreeId(index.tree)).filter(|recent| recent.counts != UseCounts::default());
             let Some((to, uses)) = table.other_placement(index).zip(uses) else { continue };

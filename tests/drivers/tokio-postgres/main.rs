@@ -15,46 +15,12 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 use tokio_postgres::{IsolationLevel, NoTls};
 
-const SCHEMA: &str = "
-DROP SCHEMA public CASCADE;
-CREATE SCHEMA public;
-CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
-CREATE TYPE place AS (street text, number int);
-CREATE DOMAIN small AS int CHECK (VALUE < 10);
-CREATE TABLE owner (
-    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL CONSTRAINT owner_name_once UNIQUE
+/// What the tables and routines are, as SQLx's and Diesel's migrations make them.
+const SCHEMA: &str = concat!(
+    "DROP SCHEMA public CASCADE; CREATE SCHEMA public;",
+    include_str!("../sqlx/migrations/20240101000000_shop.up.sql"),
+    include_str!("../sqlx/migrations/20240102000000_routines.up.sql"),
 );
-CREATE TABLE account (
-    id serial PRIMARY KEY,
-    owner_id bigint NOT NULL REFERENCES owner (id),
-    key uuid NOT NULL DEFAULT gen_random_uuid(),
-    balance numeric(14, 2) NOT NULL DEFAULT 0,
-    mood mood NOT NULL DEFAULT 'ok',
-    tags text[] NOT NULL DEFAULT '{}',
-    detail jsonb,
-    opened timestamptz NOT NULL DEFAULT now()
-);
-CREATE INDEX account_owner ON account (owner_id);
-CREATE TABLE item (id int PRIMARY KEY, label text);
-CREATE FUNCTION deposit(p_id int, p_amount numeric) RETURNS numeric LANGUAGE plpgsql AS $$
-DECLARE after numeric;
-BEGIN
-    UPDATE account SET balance = balance + p_amount WHERE id = p_id RETURNING balance INTO after;
-    IF NOT FOUND THEN RAISE EXCEPTION 'no account %', p_id USING ERRCODE = 'P0002'; END IF;
-    RETURN after;
-END $$;
-CREATE PROCEDURE rename(p_id bigint, INOUT p_name text) LANGUAGE plpgsql AS $$
-BEGIN
-    UPDATE owner SET name = p_name WHERE id = p_id;
-    p_name := upper(p_name);
-END $$;
-CREATE PROCEDURE split(p_text text, OUT p_first text, INOUT p_rest refcursor) LANGUAGE plpgsql AS $$
-BEGIN
-    p_first := left(p_text, 1);
-    OPEN p_rest FOR SELECT substr(p_text, 2);
-END $$;
-";
 
 async fn migrates() -> Outcome {
     let client = connect().await?;

@@ -1,6 +1,1 @@
-DROP TABLE item;
-DROP TABLE account;
-DROP TABLE owner;
-DROP DOMAIN small;
-DROP TYPE place;
-DROP TYPE mood;
+../../../sqlx/migrations/20240101000000_shop.down.sql

@@ -1,3 +1,1 @@
-DROP PROCEDURE split(text, refcursor);
-DROP PROCEDURE rename(bigint, text);
-DROP FUNCTION deposit(int, numeric);
+../../../sqlx/migrations/20240102000000_routines.down.sql
