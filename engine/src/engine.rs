@@ -156,14 +156,16 @@ impl Engine {
     /// Commits an interactive transaction. If the outcome is an error other than
     /// [`Stop::TransactionEnded`], roll it back.
     pub fn commit(&self, transaction: &Interactive) -> Submission<Commit> {
-        let options = ending(transaction, 0);
-        self.submit(Commit { state: transaction.state.clone() }, options)
+        let commit = Commit::alone(transaction);
+        let options = commit.options();
+        self.submit(commit, options)
     }
 
     /// Rolls an interactive transaction back.
     pub fn rollback(&self, transaction: &Interactive) -> Submission<Rollback> {
-        let options = ending(transaction, 0);
-        self.submit(Rollback { state: transaction.state.clone() }, options)
+        let rollback = Rollback::of(transaction.state.clone(), &self.shared);
+        let options = rollback.options();
+        self.submit(rollback, options)
     }
 
     /// Takes an interactive transaction back to a savepoint.
@@ -172,8 +174,9 @@ impl Engine {
         transaction: &Interactive,
         savepoint: InteractiveSavepoint,
     ) -> Submission<RollbackTo> {
-        let options = ending(transaction, savepoint.notes);
-        self.submit(RollbackTo { state: transaction.state.clone(), savepoint }, options)
+        let rollback = RollbackTo::of(transaction.state.clone(), savepoint);
+        let options = rollback.options();
+        self.submit(rollback, options)
     }
 
     /// Who waits for whom. Waits for other things than rows may be published here, so that one
@@ -459,12 +462,6 @@ impl Engine {
     }
 }
 
-/// How a transaction ends, or goes back to its first `kept` changes: what takes long leaves the
-/// executors to others.
-fn ending(transaction: &Interactive, kept: usize) -> SubmitOptions<'static> {
-    SubmitOptions { start: Start::apart_if(transaction.state.ends_apart(kept)), ..SubmitOptions::default() }
-}
-
 /// Submits a program, from an engine or from inside it.
 pub(crate) fn submit_on<P: Program>(
     shared: &Arc<Shared>,
@@ -505,11 +502,13 @@ pub(crate) fn submit_on<P: Program>(
         let mut held = HeldList::new();
         worker.routing.resolve(&claims, &mut held);
         let mut restarts = 0;
-        let mut parked = None;
+        let (mut parked, mut goes_on) = (None, false);
         let on_the_spot = run_options.start == Start::OnTheSpot;
         if on_the_spot && shared.may_run_here(worker, &held) && claim_all(shared, worker, &held) {
             match run_held(shared, worker, &mut program, &run_options, held, &claims) {
+                Ran::Done(outcome) if outcome.result.is_ok() && program.goes_on() => goes_on = true,
                 Ran::Done(outcome) => {
+                    program.ended();
                     worker.scratch.claims = Some(claims);
                     return Submission::ready(Completed { program, outcome });
                 }
@@ -538,6 +537,7 @@ pub(crate) fn submit_on<P: Program>(
         };
         match parked {
             Some((waiter, view)) => Box::new(attempt).wait(shared, worker, waiter, view),
+            None if goes_on => attempt.go_on(shared, worker),
             None => attempt.enqueue(shared, worker),
         }
         Submission::pending(pending)

@@ -51,6 +51,16 @@ pub(crate) enum Bug {
     FilledOverImages,
     /// A start takes an index that was only declared for one that was complete.
     DeclaredKept,
+    /// Who reads passes beneath images of a transaction that has committed.
+    UnsettledSkipped,
+    /// Who puts such an image in place keeps nothing of what was there before the commit.
+    SettleForgetsPast,
+    /// A slice of a checkpoint writes what is beneath such images.
+    SliceBeneath,
+    /// A run of new rows goes over a key whose image is still to be put in place.
+    RunsOverUnsettled,
+    /// The upper part of a split does not know that there are such images in it.
+    SplitForgetsUnsettled,
     /// Not a mistake in a protocol, but a panic where none may be survived.
     PanicAtCommit,
     PanicInStorage,

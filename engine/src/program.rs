@@ -39,6 +39,21 @@ pub trait Program: Send + 'static {
         Vec::new()
     }
 
+    /// After a run that has committed: whether it runs once more, another slice of one work, with claims that are
+    /// predicted anew. Others come in between. How far it is it keeps itself; a run that is undone leaves that as it
+    /// was.
+    fn goes_on(&self) -> bool {
+        false
+    }
+
+    /// Whether what it has done stands, so that nobody cancels it any more.
+    fn is_final(&self) -> bool {
+        false
+    }
+
+    /// It has ended, for good: whatever it has taken it gives back.
+    fn ended(&mut self) {}
+
     /// Runs to completion. Every call starts afresh: state left by an earlier, undone run must
     /// be reset here. Errors of [`Stop`] must be passed up untouched.
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop>;
@@ -64,6 +79,18 @@ impl<P: Program> Program for Box<P> {
 
     fn tables(&self) -> Vec<TreeId> {
         (**self).tables()
+    }
+
+    fn goes_on(&self) -> bool {
+        (**self).goes_on()
+    }
+
+    fn is_final(&self) -> bool {
+        (**self).is_final()
+    }
+
+    fn ended(&mut self) {
+        (**self).ended();
     }
 
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {

@@ -11,6 +11,7 @@ use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
 use archipel_engine::random::RandomStream;
 use archipel_engine::storage::key::encode_cell;
+use archipel_engine::txn::Commit;
 use archipel_engine::{
     ClaimSet, DdlOp, Direction, Engine, EngineConfig, Inserted, Interactive, LockMode, LockWait, Repartition,
     RepartitionKind, RepartitionRefused, SliceBudget, Stop, SubmitOptions, Txn,
@@ -149,7 +150,8 @@ fn a_commit_of_many_changes_claims_each_partition_once() {
         Ok(())
     })
     .expect("the statement runs");
-    let committed = engine.commit(&transaction).wait().outcome;
+    // In one piece, as with definitions: alone it would go in slices.
+    let committed = engine.submit(Commit::of(&transaction), SubmitOptions::default()).wait().outcome;
     assert_eq!((committed.result, committed.restarts, committed.partitions), (Ok(()), 0, 40));
     assert!(all(&engine).iter().all(|(_, _, balance)| *balance == 29));
 }

@@ -24,7 +24,7 @@ use crate::partition::{ClaimSet, RoutingTable};
 use crate::program::{Program, Stop};
 use crate::storage::KeyBuf;
 use crate::table::REFERENCE_GROUP;
-use crate::txn::Txn;
+use crate::txn::{SettledTo, Txn};
 
 /// Takes one checkpoint; `None` if it was given up because the engine ends.
 pub(super) fn run(
@@ -140,7 +140,7 @@ impl Walk<'_> {
     ) -> Result<Option<KeyBuf>, StoreError> {
         let mut from = None;
         let mut upto = None;
-        let mut range = None;
+        let (mut range, mut settled) = (None, None);
         loop {
             let program = TakeSlice {
                 group: place.0,
@@ -150,6 +150,7 @@ impl Walk<'_> {
                 bytes_max: self.shared.config.checkpoint_slice_bytes,
                 from: from.take(),
                 upto,
+                settled: settled.take(),
                 range: range.take(),
                 room: self.checkpointer.room(),
                 slice: None,
@@ -158,8 +159,9 @@ impl Walk<'_> {
             };
             let options = SubmitOptions { read_only: true, ..SubmitOptions::default() };
             let completed = submit_on(self.shared, program, options).wait();
-            let TakeSlice { slice, resume, next, upto: seen, range: now, .. } = completed.program;
-            (upto, range) = (seen, now);
+            let TakeSlice { slice, resume, next, upto: seen, range: now, settled: come, .. } =
+                completed.program;
+            (upto, range, settled) = (seen, now, come);
             let Some(slice) = slice else {
                 // Dropped since, or elsewhere by now; anything else must not pass for written.
                 return match self.place_of(tree) == Some(place) {
@@ -227,6 +229,8 @@ struct TakeSlice {
     /// The sequence as of the first slice: leaves changed later belong to the next checkpoint
     /// too.
     upto: Option<u64>,
+    /// How far from there on it is settled, if not all of it is.
+    settled: Option<SettledTo>,
     /// The partition's range as of the first slice. If it has grown since, by a merge, its new
     /// part has not been seen, and stamps mean something else: the partition starts again.
     range: Option<(KeyBuf, Option<KeyBuf>)>,
@@ -249,9 +253,12 @@ impl Program for TakeSlice {
         let data = txn.partition_data(self.group, &self.low)?;
         self.next = data.high.clone();
         if self.range.as_ref().is_some_and(|range| !data.lies_in(range)) {
-            (self.from, self.upto) = (None, None);
+            (self.from, self.upto, self.settled) = (None, None, None);
         }
         self.range = Some((data.low.clone(), data.high.clone()));
+        let of = (self.group, &self.low[..]);
+        let is_settled = txn.settle_table(of, self.tree, self.from.as_deref(), &mut self.settled)?;
+        let data = txn.partition_data(self.group, &self.low)?;
         // A run that came before may have filled it.
         let room = match self.slice.take() {
             Some(slice) => slice.into_room(),
@@ -260,7 +267,10 @@ impl Program for TakeSlice {
         let mut builder = SliceBuilder::new(data.newest_tag(), self.bytes_max, room);
         let upto = *self.upto.get_or_insert(data.sequence);
         // A table that has gone since has no root here.
-        if let Some(root) = data.roots.iter_mut().find(|root| root.id == Some(self.tree)) {
+        if !is_settled {
+            // What it writes is to be what is committed: it goes on from here.
+            self.resume = Some(self.from.clone().unwrap_or_default());
+        } else if let Some(root) = data.roots.iter_mut().find(|root| root.id == Some(self.tree)) {
             let since = if self.whole { 0 } else { root.checkpointed };
             let low = self.from.as_deref();
             self.resume = match &references {

@@ -25,8 +25,9 @@ use crate::storage::{KeyBuf, Tree};
 use crate::table::{CATALOG_TREE, REFERENCE_GROUP, Schema, SequenceDef, catalog_table};
 use crate::topology::{CoreDistances, Near, Topology};
 use crate::txn::{
-    GroupPlaces, LoggedPlace, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector, References, START_SEQUENCE,
-    Sequence, SequenceRecord, TableRecord, TransactionLimits, recovered_places, sequence_key,
+    ENDED_ON_THE_SPOT, GroupPlaces, LoggedPlace, ROW_ID_SEQUENCE, ReferenceTable, ReferenceVector,
+    References, START_SEQUENCE, Sequence, SequenceRecord, TableRecord, TransactionLimits, recovered_places,
+    sequence_key,
 };
 
 /// Where an executor lives.
@@ -69,6 +70,10 @@ pub struct EngineConfig {
     /// more than four times as many that came after its snapshot. The default takes some hundreds of
     /// microseconds.
     pub page_rows_max: usize,
+    /// COMMIT and ROLLBACK of more changes go in slices.
+    pub ended_at_once: usize,
+    /// Such a slice has so many changes at most. The default takes some hundreds of microseconds.
+    pub slice_changes_max: usize,
     /// A partition one of whose trees has more rows than this splits, while its group has few for the
     /// executors there are.
     pub split_rows: u64,
@@ -110,6 +115,8 @@ impl Default for EngineConfig {
             max_memory_bytes: 4 << 30,
             one_shot_budget_micros: 20_000,
             page_rows_max: PAGE_ROWS_MAX,
+            ended_at_once: ENDED_ON_THE_SPOT,
+            slice_changes_max: 1_024,
             version_memory_max_bytes: 1 << 30,
             split_rows: 100_000,
             background: true,

@@ -33,7 +33,7 @@ use parking_lot::Mutex;
 
 pub(crate) use assist::FanOut;
 pub use plain::run_plain;
-pub(crate) use worker::{Finish, FinishedAs, MemoryGauge, Scratch, Worker, put, take, with_worker};
+pub(crate) use worker::{Finish, FinishedAs, MemoryGauge, Scratch, Worker, put, refusal, take, with_worker};
 
 use ready::ReadyList;
 

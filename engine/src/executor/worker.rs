@@ -13,7 +13,7 @@ use crate::id::{Epoch, ExecutorId, IslandId, TreeId};
 use crate::log::parts::{Framer, cut};
 use crate::log::{Author, CommitBuffer, LogRefusal, Parts};
 use crate::monitor::{Footprint, Rate, Tally, ThreadStatistics};
-use crate::partition::{ClaimSet, RoutingTable};
+use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
 use crate::program::Stop;
 use crate::random::RandomStream;
 use crate::storage::tree::Ahead;
@@ -95,6 +95,8 @@ pub(crate) enum FinishedAs {
     RolledBack,
     /// It goes on: only what it did to these trees is settled.
     Open(Vec<TreeId>),
+    /// It has committed what it wrote in these roots, which are settled later.
+    Decided(Vec<(PartitionRef, Place)>),
 }
 
 /// Old versions a thread keeps to itself before it reports them.
@@ -232,6 +234,11 @@ impl Worker {
         self.admit(shared).inspect_err(|_| self.drop_parts())
     }
 
+    /// What it commits has these parts, which are in the log's hands: see [`crate::txn::Commit`].
+    pub fn name_parts(&mut self, parts: Option<Parts>) {
+        self.parts = parts;
+    }
+
     /// The transaction does not commit, or not so: its parts go.
     pub fn drop_parts(&mut self) {
         if let Some(parts) = self.parts.take() {
@@ -291,7 +298,7 @@ impl Worker {
 }
 
 /// What becomes of a program whose commit the log does not take.
-fn refusal(admitted: Result<(), LogRefusal>) -> Result<(), Stop> {
+pub(crate) fn refusal(admitted: Result<(), LogRefusal>) -> Result<(), Stop> {
     match admitted {
         Ok(()) | Err(LogRefusal::Behind) => Ok(()),
         Err(LogRefusal::DiskFull) => Err(Stop::DiskFull),

@@ -51,7 +51,7 @@ pub(crate) use claims::ClaimEntry;
 pub use claims::ClaimSet;
 pub(crate) use data::{CollectFrom, PartitionData};
 pub(crate) use held_order::HeldOrder;
-pub(crate) use root::{LetGo, NOT_COMMITTED, Root, Written};
+pub(crate) use root::{Ended, LetGo, NOT_COMMITTED, Root, Written};
 pub use routes::{Routes, RoutesIter};
 pub use routing::{Route, RoutingTable};
 pub(crate) use ticket::SplitRanges;

@@ -229,7 +229,7 @@ impl Simulation {
             (Stage::Declare, Ok(())) => Stage::Fill(KeyBuf::new()),
             (Stage::Declare, Err(Stop::Abort)) => return,
             (Stage::Fill(_), Ok(())) => match done.program.value.flatten() {
-                Some(_) if self.below(60) == 0 => Stage::GiveUp,
+                Some(_) if self.below(200) == 0 => Stage::GiveUp,
                 Some(next) => Stage::Fill(next),
                 None => Stage::Complete,
             },

@@ -43,12 +43,6 @@ impl FaultyStore {
     }
 }
 
-fn count(what: &'static str) {
-    if let Some(simulation) = simulation() {
-        simulation.count(what);
-    }
-}
-
 impl LogStore for FaultyStore {
     fn append(&self, number: BatchNumber, batch: &[u8], sync: bool) -> Result<(), StoreError> {
         self.write(12, || self.0.append(number, batch, false))?;
@@ -59,7 +53,7 @@ impl LogStore for FaultyStore {
     }
 
     fn append_part(&self, id: TxnId, part: u32, value: &[u8]) -> Result<(), StoreError> {
-        count("part written");
+        happened("part written");
         self.write(RARELY, || self.0.append_part(id, part, value))?;
         if let Some(simulation) = simulation() {
             simulation.note_log(|order| order.append_part(id, part, value));
@@ -68,7 +62,7 @@ impl LogStore for FaultyStore {
     }
 
     fn read_parts(&self, id: TxnId, from: u32, visit: &mut PartVisitor<'_>) -> Result<(), StoreError> {
-        count("parts read");
+        happened("parts read");
         self.0.read_parts(id, from, visit)
     }
 
@@ -80,7 +74,7 @@ impl LogStore for FaultyStore {
         for id in ids {
             self.between();
             let of_checkpoint = simulation().is_some_and(|simulation| *simulation.checkpointing.borrow());
-            count(if of_checkpoint { "parts of a checkpoint dropped" } else { "parts undecided dropped" });
+            happened(if of_checkpoint { "parts of a checkpoint dropped" } else { "parts undecided dropped" });
             self.0.drop_parts(&[*id])?;
         }
         Ok(())

@@ -27,7 +27,7 @@
 
 mod clients;
 #[path = "../../tests/common/mod.rs"]
-mod common;
+pub(crate) mod common;
 mod cores;
 mod definitions;
 mod faults;
@@ -92,6 +92,20 @@ thread_local! {
 
 fn simulation() -> Option<Rc<Simulation>> {
     SIMULATION.with(|simulation| simulation.borrow().clone())
+}
+
+/// Counts something that the engine has done, if it is simulated.
+pub(crate) fn happened(what: &'static str) {
+    if let Some(simulation) = simulation() {
+        simulation.count(what);
+    }
+}
+
+/// Notes a step of the engine's own in the trace.
+pub(crate) fn trace(what: &'static str, one: u64, other: usize) {
+    if let Some(simulation) = simulation() {
+        simulation.note(what, one as i64, other as i64);
+    }
 }
 
 struct Points;
@@ -247,6 +261,9 @@ impl Simulation {
             log: LogLimits { part_bytes: 160 + 160 * (seed % 4) as usize, ..LogLimits::default() },
             // Many pages a read.
             page_rows_max: 1 + (seed % 4) as usize,
+            // Most transactions end in slices.
+            ended_at_once: (seed % 3) as usize,
+            slice_changes_max: 1 + (seed % 5) as usize,
             monitor: eager_monitor(),
             ..EngineConfig::default()
         };
@@ -619,8 +636,13 @@ impl Simulation {
                 .filter(|partition| partition.queued > 0)
                 .map(|partition| (partition.id, partition.home, partition.queued))
                 .collect();
+            let transfers = self.transfers.borrow();
+            let cancellers = transfers.iter().filter_map(|(.., submission)| submission.canceller());
+            let waiting: Vec<_> = cancellers.filter_map(|canceller| canceller.row_wait()).collect();
+            let open: Vec<_> =
+                self.sessions.borrow().iter().map(|session| session.transaction.id()).collect();
             self.expect(Err(format!(
-                "nothing ends any more: queued {queued:?}, executors {:?}",
+                "nothing ends any more: queued {queued:?}, executors {:?}, transactions {open:?}, waits {waiting:?}",
                 engine.executors()
             )));
         }

@@ -111,6 +111,13 @@ const MUST_HAPPEN: &[&str] = &[
     "parts undecided dropped",
     "read in pages",
     "page awaited",
+    "settled in a slice",
+    "swept in a slice",
+    "settled by who came",
+    "settled for a writer",
+    "settled by a checkpoint",
+    "swept for a writer",
+    "old row of a settled one kept",
 ];
 
 /// How often each kind of work and fault has happened.
@@ -315,6 +322,21 @@ fn a_page_that_is_newer_than_its_snapshot_is_found() {
 #[test]
 fn a_split_that_leaves_images_behind_is_found() {
     is_found(Bug::SplitLeavesImages);
+}
+
+#[test]
+fn a_reader_that_passes_beneath_what_is_committed_is_found() {
+    is_found(Bug::UnsettledSkipped);
+}
+
+#[test]
+fn a_settled_row_that_forgets_what_was_before_is_found() {
+    is_found(Bug::SettleForgetsPast);
+}
+
+#[test]
+fn a_split_that_forgets_what_is_unsettled_is_found() {
+    is_found(Bug::SplitForgetsUnsettled);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::{
     Allowance, Claimed, InteractiveState, Isolation, LockWait, Rollback, RowWaiter, StatementView, Txn,
 };
 use crate::client::Client;
-use crate::engine::{Paging, Point, Shared, Start, SubmitOptions, submit_on};
+use crate::engine::{Paging, Point, Shared, Start, submit_on};
 use crate::executor::{Worker, with_worker};
 use crate::heap;
 use crate::id::{Epoch, ExecutorId};
@@ -333,6 +333,12 @@ impl Txn<'_> {
         }
     }
 
+    /// Wakes those whose rows it has let go of, with nothing held.
+    pub(super) fn wake_woken(&mut self) {
+        // Not by this thread's worker, which is in the middle of a run.
+        self.shared.wake(std::mem::take(&mut self.woken));
+    }
+
     /// What this run read is what its client learns.
     fn keep_reads(&mut self) {
         if let (Some(reads), Some(interactive)) = (&mut self.reads, &self.interactive) {
@@ -395,7 +401,8 @@ pub(crate) struct Attempt<P: Program> {
 impl<P: Program> Attempt<P> {
     /// Enters the queues of all its partitions, or runs on the spot if there are none.
     pub fn enqueue(mut self, shared: &Arc<Shared>, worker: &mut Worker) {
-        if self.pending.cancelled() {
+        let is_final = self.program.is_final();
+        if self.pending.cancelled() && !is_final {
             return self.finish(Stop::Cancelled);
         }
         worker.refresh(shared);
@@ -409,7 +416,11 @@ impl<P: Program> Attempt<P> {
         worker.tally.queued += 1;
         let pending = self.pending.clone();
         let here = self.options.start != Start::Queued;
-        let note = |ticket: &Arc<Ticket>| pending.set_ticket(ticket.clone());
+        let note = |ticket: &Arc<Ticket>| {
+            if !is_final {
+                pending.set_ticket(ticket.clone());
+            }
+        };
         shared.enter_queues(worker, held, Box::new(self), here, &note);
     }
 
@@ -424,7 +435,18 @@ impl<P: Program> Attempt<P> {
         }
     }
 
+    /// Another slice of the program: it stands behind whoever waits by now.
+    pub fn go_on(mut self, shared: &Arc<Shared>, worker: &mut Worker) {
+        (self.restarts, self.waits) = (0, 0);
+        self.options.start = Start::Queued;
+        worker.refresh(shared);
+        self.claims.clear();
+        self.program.predict(&worker.routing, &mut self.claims);
+        self.enqueue(shared, worker);
+    }
+
     fn finish(mut self, stop: Stop) {
+        self.program.ended();
         if let Some(shared) = self.pending.shared() {
             self.options.withdraw(&shared);
             if let Some(waiter) = &self.waited_for {
@@ -450,7 +472,11 @@ impl<P: Program> Attempt<P> {
     /// What follows a run that was not on the submitter's stack.
     pub fn after(mut self: Box<Self>, shared: &Arc<Shared>, worker: &mut Worker, ran: Ran) {
         match ran {
+            Ran::Done(outcome) if outcome.result.is_ok() && self.program.goes_on() => {
+                self.go_on(shared, worker);
+            }
             Ran::Done(mut outcome) => {
+                self.program.ended();
                 outcome.restarts = self.restarts;
                 outcome.inline = false;
                 self.options.withdraw(shared);
@@ -641,6 +667,8 @@ fn unlock(shared: &Arc<Shared>, locker: Arc<InteractiveState>) {
     shared.waits.forget(locker.id);
     let _ = shared.starved.compare_exchange(locker.id.0, 0, Ordering::SeqCst, Ordering::SeqCst);
     if locker.has_notes() {
-        drop(submit_on(shared, Rollback { state: locker }, SubmitOptions::default()));
+        let rollback = Rollback::of(locker, shared);
+        let options = rollback.options();
+        drop(submit_on(shared, rollback, options));
     }
 }

@@ -76,7 +76,11 @@ impl Txn<'_> {
             if publishes {
                 self.shared.references.unmark();
             }
-            self.worker.drop_parts();
+            match self.decides {
+                // It tries again with those it has.
+                true => self.worker.name_parts(None),
+                false => self.worker.drop_parts(),
+            }
             return Committed::Stale;
         }
         if self.shared.snapshots.any() {
@@ -101,6 +105,7 @@ impl Txn<'_> {
             self.clear_away(remains);
         }
         self.depends_on = epoch;
+        self.decides = false;
         self.worker.scratch.clear_writes();
         self.reference_writes.clear();
         Committed::Yes

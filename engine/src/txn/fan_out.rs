@@ -62,6 +62,7 @@ impl Txn<'_> {
             if snapshot.is_some_and(|snapshot| root.since > snapshot) {
                 return Err(self.past_is_gone());
             }
+            self.settle_range(partition, place, range)?;
         }
         let results: Vec<Mutex<Option<(R, u64)>>> = partitions.iter().map(|_| Mutex::new(None)).collect();
         let run = |index: usize| {

@@ -4,6 +4,15 @@
 //! key, what was locked and written. COMMIT and ROLLBACK are programs that claim every
 //! partition of those keys at once, so nobody sees half of a transaction. Keys, not
 //! partitions, are remembered: a split between two statements moves the side tables along.
+//!
+//! - [`ending`]   these programs    - [`slices`]  COMMIT and ROLLBACK of many changes
+//! - [`settle`]   images of writers that have ended become rows, or nothing
+
+mod ending;
+mod settle;
+mod slices;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,16 +21,19 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
+pub use self::ending::{Commit, Rollback, RollbackTo};
+pub(super) use self::settle::Settled;
+pub(crate) use self::settle::SettledTo;
 use super::images::Images;
 use super::limits::{KeptWeight, Weight};
 use super::{CopyReader, Isolation, OverlayUndo, Place, ReadSet, Txn, Writer};
 use crate::client::Client;
-use crate::engine::{Shared, Start, SubmitOptions};
+use crate::engine::Shared;
 use crate::executor::{Finish, FinishedAs};
 use crate::id::{Epoch, GroupId, PartitionId, TreeId, TxnId};
 use crate::locks::Notes;
 use crate::partition::{ClaimSet, PartitionRef, RoutingTable};
-use crate::program::{Program, Stop};
+use crate::program::Stop;
 use crate::snapshot::{Registration, Snapshot};
 use crate::table::TableMeta;
 
@@ -46,6 +58,8 @@ pub(crate) struct InteractiveState {
     /// It promised not to write, so what it reads needs no check at its commit.
     read_only: bool,
     phase: AtomicU8,
+    /// Whether somebody ends it, or takes it back to a savepoint: see [`ending`].
+    end: AtomicU8,
     wrote_references: AtomicBool,
     notes: Mutex<Vec<OverlayUndo>>,
     /// Of the notes.
@@ -81,6 +95,7 @@ impl InteractiveState {
             isolation,
             read_only,
             phase: AtomicU8::new(ACTIVE),
+            end: AtomicU8::new(ending::NOBODYS),
             wrote_references: AtomicBool::new(false),
             notes: Mutex::new(Vec::new()),
             weight: KeptWeight::default(),
@@ -232,11 +247,12 @@ impl InteractiveState {
     /// the notes: a statement that ends at the same time is counted or refused.
     fn end_if_empty(&self) -> bool {
         let notes = self.notes.lock();
-        if notes.is_empty() {
+        let is_empty = notes.is_empty() && self.end.load(Ordering::Acquire) == ending::NOBODYS;
+        if is_empty {
             self.phase.store(ENDED, Ordering::Release);
             self.writer.abort();
         }
-        notes.is_empty()
+        is_empty
     }
 
     pub fn wrote_references(&self) -> bool {
@@ -274,6 +290,11 @@ impl InteractiveState {
         self.notes.lock().len().saturating_sub(from) > ENDED_ON_THE_SPOT
     }
 
+    /// Whether it has made more than so many changes.
+    fn has_more_than(&self, changes: usize) -> bool {
+        self.notes.lock().len() > changes
+    }
+
     fn claim_all(&self, from: usize, routing: &RoutingTable, claims: &mut ClaimSet) {
         let notes = self.notes.lock();
         if notes.len().saturating_sub(from) > ENDED_ON_THE_SPOT {
@@ -292,8 +313,8 @@ impl InteractiveState {
     }
 }
 
-/// A transaction that did more than this ends on a thread of its own.
-const ENDED_ON_THE_SPOT: usize = 1_000;
+/// A transaction that did more than this ends in slices, or else on a thread of its own.
+pub(crate) const ENDED_ON_THE_SPOT: usize = 1_000;
 
 /// A group and the keys from one on, to another if there is an end.
 type Covered<'k> = (GroupId, &'k [u8], Option<&'k [u8]>);
@@ -439,106 +460,9 @@ impl Drop for Interactive {
             self.shared.wake(woken);
         } else {
             // A client that disappeared, or a commit that failed: its locks and images go.
-            let rollback = Rollback { state: self.state.clone() };
-            let options = SubmitOptions {
-                start: Start::apart_if(self.state.ends_apart(0)),
-                ..SubmitOptions::default()
-            };
+            let rollback = Rollback::of(self.state.clone(), &self.shared);
+            let options = rollback.options();
             drop(crate::engine::submit_on(&self.shared, rollback, options));
-        }
-    }
-}
-
-/// Puts all images of an interactive transaction in place, in one commit.
-pub struct Commit {
-    pub(crate) state: Arc<InteractiveState>,
-}
-
-impl Commit {
-    /// The commit of a transaction, for a program that commits something else with it.
-    pub fn of(transaction: &Interactive) -> Self {
-        Self { state: transaction.state.clone() }
-    }
-}
-
-/// Drops all images and locks of an interactive transaction.
-pub struct Rollback {
-    pub(crate) state: Arc<InteractiveState>,
-}
-
-/// Takes an interactive transaction back to a savepoint; it stays open.
-pub struct RollbackTo {
-    pub(crate) state: Arc<InteractiveState>,
-    pub(crate) savepoint: InteractiveSavepoint,
-}
-
-impl Program for Commit {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(0, routing, claims);
-        if self.state.has_notes() {
-            self.state.reads.lock().claim_all(claims);
-        }
-    }
-
-    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        if self.state.is_ended() {
-            return Err(Stop::TransactionEnded);
-        }
-        txn.finish_interactive(&self.state, true)
-    }
-}
-
-impl Program for Rollback {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(0, routing, claims);
-    }
-
-    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        if self.state.is_ended() {
-            return Err(Stop::TransactionEnded);
-        }
-        txn.finish_interactive(&self.state, false)
-    }
-}
-
-impl Program for RollbackTo {
-    fn predict(&mut self, routing: &RoutingTable, claims: &mut ClaimSet) {
-        self.state.claim_all(self.savepoint.notes, routing, claims);
-    }
-
-    fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
-        if !self.state.is_active() {
-            return Err(Stop::TransactionEnded);
-        }
-        // Nothing is taken back before every partition is held: the list must not be undone
-        // halfway.
-        let places: Vec<(Place, Box<[u8]>)> = {
-            let notes = self.state.notes.lock();
-            notes.iter().skip(self.savepoint.notes).map(|note| (note.place, note.key.clone())).collect()
-        };
-        for (place, key) in &places {
-            if !txn.is_given_up(place.id) {
-                txn.partition_of_note(*place, key)?;
-            }
-        }
-        loop {
-            let note = {
-                let mut notes = self.state.notes.lock();
-                if notes.len() <= self.savepoint.notes { None } else { notes.pop() }
-            };
-            let Some(mut note) = note else {
-                txn.release_objects_since(&self.state, self.savepoint.objects);
-                return Ok(());
-            };
-            self.state.weight.subtract(note.weight.into());
-            if txn.is_given_up(note.place.id) {
-                continue;
-            }
-            let partition = txn.partition_for(note.place.group, &note.key)?;
-            if txn.root(partition, note.place).is_err() {
-                note.place = txn.place_now(note.place);
-            }
-            txn.undo_overlay(partition, self.state.id, note);
         }
     }
 }
@@ -553,26 +477,18 @@ impl Txn<'_> {
         keys.sort_unstable_by(|a, b| (a.0.id, &a.1).cmp(&(b.0.id, &b.1)));
         keys.dedup_by(|a, b| a.0.id == b.0.id && a.1 == b.1);
         keys.retain(|(place, _)| !self.is_given_up(place.id));
-        if commit
-            && !keys.is_empty()
-            && let Some(snapshot) = state.snapshot_epoch()
-            && state.tracks_reads()
-        {
-            let reads = state.reads.lock();
-            self.reads_hold(reads.notes(), snapshot)?;
-            // Everything read is claimed, so this tells whether the check could be trusted.
-            if state.snapshot_is_cancelled() {
-                return Err(Stop::SnapshotTooOld);
-            }
+        if commit && !keys.is_empty() {
+            self.reads_hold_at_commit(state)?;
         }
         // Everything is claimed before anything changes.
         for (place, key) in &mut keys {
-            let partition = self.partition_of_note(*place, key)?;
-            if commit && self.root(partition, *place).is_err() {
-                *place = self.place_now(*place);
-                if let Err(stop) = self.root(partition, *place) {
-                    return Err(if self.is_given_up(place.id) { Stop::Restart } else { stop });
-                }
+            match commit {
+                true => *place = self.root_of_note(*place, key)?.1,
+                // Of a definition that had locked rows, and has put them elsewhere, nothing is left.
+                false => match self.partition_of_note(*place, key) {
+                    Ok(_) | Err(Stop::Recompile) => {}
+                    Err(stop) => return Err(stop),
+                },
             }
         }
         if commit {
@@ -583,6 +499,29 @@ impl Txn<'_> {
         let how = if commit { FinishedAs::Committed } else { FinishedAs::RolledBack };
         self.worker.scratch.finish = Some(Finish { state: state.clone(), keys, how });
         Ok(())
+    }
+
+    /// At COMMIT, with everything claimed that a SERIALIZABLE transaction has read: whether that still holds.
+    fn reads_hold_at_commit(&mut self, state: &InteractiveState) -> Result<(), Stop> {
+        let Some(snapshot) = state.snapshot_epoch().filter(|_| state.tracks_reads()) else { return Ok(()) };
+        let reads = state.reads.lock();
+        self.reads_hold(reads.notes(), snapshot)?;
+        // Everything read is claimed, so this tells whether the check could be trusted.
+        if state.snapshot_is_cancelled() { Err(Stop::SnapshotTooOld) } else { Ok(()) }
+    }
+
+    /// The partition of a change, and where its tree is now.
+    fn root_of_note(&mut self, place: Place, key: &[u8]) -> Result<(PartitionRef, Place), Stop> {
+        let partition = self.partition_of_note(place, key)?;
+        if self.root(partition, place).is_ok() {
+            return Ok((partition, place));
+        }
+        let place = self.place_now(place);
+        match self.root(partition, place) {
+            Ok(_) => Ok((partition, place)),
+            Err(_) if self.is_given_up(place.id) => Err(Stop::Restart),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// After the commit point of COMMIT or ROLLBACK, before the release: drops the locks.
@@ -602,6 +541,7 @@ impl Txn<'_> {
         roots.for_each(|root| root.unlist(state.id));
         match how {
             FinishedAs::Open(trees) => return state.forget_notes_of(&trees),
+            FinishedAs::Decided(roots) => return self.flip(&state, roots),
             FinishedAs::Committed => {
                 // One that had nothing may have been ended meanwhile by a client that went.
                 if state.writer.decide() {
@@ -612,11 +552,17 @@ impl Txn<'_> {
                 state.writer.abort();
             }
         }
+        self.end_transaction(&state);
+    }
+
+    /// Nothing of it is left in any partition: the transaction is over.
+    pub(super) fn end_transaction(&mut self, state: &Arc<InteractiveState>) {
+        state.writer.end();
         state.notes.lock().clear();
         state.end();
         self.shared.waits.forget(state.id);
         let mut woken = Vec::new();
-        self.shared.release_objects(&state, &mut woken);
+        self.shared.release_objects(state, &mut woken);
         self.wake_later(woken);
     }
 

@@ -234,6 +234,9 @@ impl Txn<'_> {
         key: &[u8],
         snapshot: Epoch,
     ) -> Result<(), Stop> {
+        if self.root(partition, place)?.has_unsettled() {
+            self.settle_key(partition, place, key);
+        }
         let root = self.root(partition, place)?;
         let me = self.transaction_id();
         if me.is_some_and(|me| root.image_of(key, me).is_some()) {

@@ -131,6 +131,13 @@ impl Weight {
     }
 }
 
+impl Weight {
+    /// Bytes of redo.
+    pub(super) fn redo_bytes(self) -> usize {
+        usize::try_from(self.redo).unwrap_or(0)
+    }
+}
+
 impl AddAssign for Weight {
     fn add_assign(&mut self, other: Self) {
         self.undo += other.undo;

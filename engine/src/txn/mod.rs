@@ -28,7 +28,8 @@
 //! - `reference`   reference tables     - `sequence`  sequences and hidden row ids
 //! - `ddl`         definitions changed under a claim of their tables' groups
 //! - `repartition` splits, merges and moves   - `memory` rows that follow to another memory node
-//! - `interactive` BEGIN … COMMIT       - `private_table` rows of tables that nobody else knows
+//! - `interactive` BEGIN … COMMIT; images of writers that have ended
+//! - `private_table` rows of tables that nobody else knows
 //! - `images`      what a transaction has written so far, for a cursor that it opens
 //! - `attempt`   running, restarting, waiting  - `pages` long reads
 //! - `epoch`       epochs, and numbers beside the slots of threads
@@ -71,8 +72,8 @@ pub use epoch::EpochClock;
 pub(crate) use epoch::EpochSlot;
 pub use fan_out::PartRows;
 pub use images::{Images, TakeImages};
-pub(crate) use interactive::InteractiveState;
 pub use interactive::{Commit, Interactive, InteractiveSavepoint, Rollback, RollbackTo};
+pub(crate) use interactive::{ENDED_ON_THE_SPOT, InteractiveState, SettledTo};
 pub use isolation::Isolation;
 pub(crate) use isolation::ReadSet;
 pub use limits::TransactionLimits;
@@ -86,7 +87,7 @@ pub use repartition::{
 };
 pub(crate) use repartition::{GroupPlaces, History, LoggedPlace, recovered_places};
 pub use row_lock::LockMode;
-pub(crate) use row_lock::{RowWaiter, Writer, push_waiter};
+pub(crate) use row_lock::{RowWaiter, Writer, WriterOutcome, push_waiter};
 pub(crate) use sequence::{LoggedBound, ROW_ID_SEQUENCE, START_SEQUENCE, SequenceRecord, sequence_key};
 pub use sequence::{NextValue, Sequence, SequencePosition};
 pub use undo::Savepoint;
@@ -322,6 +323,10 @@ pub struct Txn<'w> {
     drawn: smallvec::SmallVec<[(SequenceId, u64); 2]>,
     /// The partitions may have another size than they had: look at them before the release.
     look: bool,
+    /// What it has put in place of others.
+    settled: interactive::Settled,
+    /// It commits what is prepared: see [`Commit`].
+    decides: bool,
     /// Bytes of rows that it has added, and of images beside them.
     added_bytes: i64,
     /// What the images that this run has written will be at the COMMIT.
@@ -342,8 +347,7 @@ impl<'w> Txn<'w> {
         claimed: Claimed,
     ) -> Self {
         debug_assert!(worker.scratch.undo.is_empty() && worker.scratch.arena.is_empty());
-        let (mut snapshot, mut reads) = (None, None);
-        let mut own_trees = None;
+        let (mut snapshot, mut reads, mut own_trees) = (None, None, None);
         if let Some(interactive) = &interactive {
             snapshot = interactive.snapshot_epoch();
             own_trees = snapshot.and_then(|_| interactive.own_trees());
@@ -395,6 +399,8 @@ impl<'w> Txn<'w> {
             drawn_under: None,
             drawn: smallvec::SmallVec::new(),
             look: false,
+            settled: interactive::Settled::default(),
+            decides: false,
             added_bytes: 0,
             images: limits::Weight::default(),
             #[cfg(test)]
@@ -623,7 +629,10 @@ impl<'w> Txn<'w> {
 
     /// Whether anything was written, so that there is something to commit.
     fn wrote(&self) -> bool {
-        !self.worker.scratch.undo.is_empty() || self.ddl.is_some() || !self.reference_writes.is_empty()
+        !self.worker.scratch.undo.is_empty()
+            || self.ddl.is_some()
+            || !self.reference_writes.is_empty()
+            || self.decides
     }
 
     fn held(&self) -> &[PartitionRef] {

@@ -236,6 +236,8 @@ impl Txn<'_> {
         direction: Direction,
         visit: &mut Visit<'_>,
     ) -> Result<PageEnd, Stop> {
+        let upto = self.settle_ahead(partition, place, range, direction)?;
+        let range = upto.as_deref().map_or(range, |upto| range.divided(upto, direction).0);
         let rows_max = self.shared.config.page_rows_max;
         let passed_max = rows_max.saturating_mul(PASSED_PER_ROW_MAX);
         let (mut rows, mut bytes, mut passed, mut enough) = (0, 0, 0, false);
@@ -278,6 +280,9 @@ impl Txn<'_> {
         }
         if let Some(last) = last.into_inner() {
             return Ok(PageEnd::Full(last));
+        }
+        if let Some(upto) = upto {
+            return Ok(PageEnd::Full(upto));
         }
         // SAFETY: held by this transaction; read until the end of the function.
         let data = unsafe { partition.data_mut() };
@@ -367,6 +372,8 @@ impl Txn<'_> {
         self.recent = 0;
         self.order = HeldOrder::default();
         self.shared.release_all(self.worker, &held);
+        // What it has settled on its way nobody waits for.
+        self.wake_woken();
     }
 
     /// Waits in the queue of a partition until this thread holds it; with nothing, if the queue has

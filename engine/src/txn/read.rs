@@ -120,6 +120,7 @@ impl Txn<'_> {
         self.worker.scratch.footprint.note_read(place.group, key);
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
+        let root = if root.has_unsettled() { self.settled_root(partition, place, key)? } else { root };
         let found = root.row_near(key);
         // SAFETY: held by this transaction; `found` is only read meanwhile.
         let epoch = unsafe { partition.data_mut() }.epoch_of(found.stamp);
@@ -168,6 +169,7 @@ impl Txn<'_> {
     ) -> Result<Option<&'static [u8]>, Stop> {
         let root = self.root(partition, place)?;
         self.admit(root, place, ObjectMode::AccessShare)?;
+        let root = if root.has_unsettled() { self.settled_root(partition, place, key)? } else { root };
         if let Some(me) = self.transaction_id().filter(|_| own)
             && let Some(image) = own_image(root, key, me)
         {
@@ -185,6 +187,22 @@ impl Txn<'_> {
         }
         self.depend(epoch.min(snapshot));
         Ok(root.versions.at(key, snapshot, found.row))
+    }
+
+    /// A root in which the row under a key is what is committed.
+    #[cold]
+    pub(super) fn settled_root(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        key: &[u8],
+    ) -> Result<&'static mut Root, Stop> {
+        #[cfg(test)]
+        if crate::planted::is(crate::planted::Bug::UnsettledSkipped) {
+            return self.root(partition, place);
+        }
+        self.settle_key(partition, place, key);
+        self.root(partition, place)
     }
 
     /// Whether reads of a reference table must look at this transaction's uncommitted images.
@@ -305,8 +323,7 @@ impl Txn<'_> {
                 Ok(partition) => partition,
                 Err(stop) => return Err(self.miss_range(place, &at, range, stop)),
             };
-            let flow =
-                self.scan_partition(partition, place, range, Direction::Ascending, visit, &mut pass)?;
+            let flow = self.scan_pieces(partition, place, range, Direction::Ascending, visit)?;
             // SAFETY: held by this transaction; read for the length of the match.
             match &unsafe { partition.data_mut() }.high {
                 Some(high) if flow.is_continue() && reaches(range.high, high) => at = high.clone(),
@@ -324,8 +341,7 @@ impl Txn<'_> {
                 Ok(partition) => partition,
                 Err(stop) => return Err(self.miss_range(place, range.start(), range, stop)),
             };
-            let flow =
-                self.scan_partition(partition, place, range, Direction::Descending, visit, &mut pass)?;
+            let flow = self.scan_pieces(partition, place, range, Direction::Descending, visit)?;
             // SAFETY: held by this transaction; read until the end of the iteration.
             let low = &unsafe { partition.data_mut() }.low;
             let more = match range.low {
@@ -348,6 +364,29 @@ impl Txn<'_> {
         stop
     }
 
+    /// Scans a range in a partition; in pieces where others' images are to be settled before.
+    fn scan_pieces(
+        &mut self,
+        partition: PartitionRef,
+        place: Place,
+        range: KeyRange<'_>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<ControlFlow<()>, Stop> {
+        let mut upto = self.settle_ahead(partition, place, range, direction)?;
+        let mut done: Option<KeyBuf> = None;
+        loop {
+            let left = done.as_deref().map_or(range, |done| range.divided(done, direction).1);
+            let piece = upto.as_deref().map_or(left, |upto| left.divided(upto, direction).0);
+            let flow = self.scan_partition(partition, place, piece, direction, visit, &mut pass)?;
+            let Some(key) = upto.take().filter(|_| flow.is_continue()) else { return Ok(flow) };
+            let left = range.divided(&key, direction).1;
+            upto = self.settle_ahead(partition, place, left, direction)?;
+            done = Some(key);
+        }
+    }
+
+    /// Scans a range in a partition in which nothing is to be settled.
     pub(super) fn scan_partition(
         &mut self,
         partition: PartitionRef,

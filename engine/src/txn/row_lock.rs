@@ -37,7 +37,7 @@ use std::sync::atomic::Ordering;
 pub use self::mode::LockMode;
 use self::waiter::next_of;
 pub(crate) use self::waiter::{RowWaiter, push_waiter};
-pub(crate) use self::writer::Writer;
+pub(crate) use self::writer::{Outcome as WriterOutcome, Writer};
 use super::limits::{ImageWeight, NewImage};
 use super::{InteractiveState, LockWait, OverlayChange, OverlayUndo, Place, Txn, Undo, WaitGraph};
 use crate::client::WaitOn;
@@ -117,11 +117,10 @@ impl Txn<'_> {
         key: &[u8],
         mode: LockMode,
     ) -> Result<(), Stop> {
-        let root = self.root(partition, place)?;
-        if !root.has_row_locks() {
+        if !self.root(partition, place)?.has_row_locks() {
             return Ok(());
         }
-        self.check_conflict(root, place, key, mode, LockWait::Wait)
+        self.check_conflict(partition, place, key, mode, LockWait::Wait)
     }
 
     /// The same, under a lock on the table in `table_mode`.
@@ -143,7 +142,7 @@ impl Txn<'_> {
         if !root.has_row_locks() {
             return Ok(());
         }
-        self.check_conflict(root, place, key, mode, wait)
+        self.check_conflict(partition, place, key, mode, wait)
     }
 
     #[cold]
@@ -155,8 +154,7 @@ impl Txn<'_> {
         mode: LockMode,
         wait: LockWait,
     ) -> Result<(), Stop> {
-        let root = self.root(partition, place)?;
-        self.check_conflict(root, place, key, mode, wait)?;
+        self.check_conflict(partition, place, key, mode, wait)?;
         if let Some(touched) = &mut self.touched {
             touched.push((partition, place, Box::from(key), mode));
         }
@@ -166,12 +164,18 @@ impl Txn<'_> {
     #[cold]
     fn check_conflict(
         &mut self,
-        root: &mut Root,
+        partition: PartitionRef,
         place: Place,
         key: &[u8],
         mode: LockMode,
         wait: LockWait,
     ) -> Result<(), Stop> {
+        #[cfg(test)]
+        if self.root(partition, place)?.ended_at(key).is_some() {
+            crate::simulation::happened("settled for a writer");
+        }
+        self.settle_key(partition, place, key);
+        let root = self.root(partition, place)?;
         let holders = root.holders(key);
         if holders.is_empty() {
             return Ok(());

@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use super::{Place, Txn, Visit};
+use super::{Direction, KeyRange, Place, Txn, Visit};
 use crate::id::Epoch;
 use crate::partition::CollectFrom;
 use crate::program::Stop;
@@ -11,7 +11,7 @@ use crate::table::TableMeta;
 
 impl Txn<'_> {
     /// Visits the rows of a table as of `epoch`, in one partition: that of `low`, or the whole
-    /// reference table. Returns where the partition ends, if the group goes on.
+    /// reference table. Returns where what it has visited ends, if the group goes on there.
     pub(crate) fn scan_at(
         &mut self,
         table: &TableMeta,
@@ -34,13 +34,20 @@ impl Txn<'_> {
             Bound::Unbounded => &[],
         };
         let partition = self.partition_for(place.group, start)?;
-        let root = self.root(partition, place)?;
-        if root.since > epoch {
+        if self.root(partition, place)?.since > epoch {
             // The table was made anew since: nothing here tells what it was.
             return Err(Stop::ConcurrentUpdate);
         }
+        let upto = self.settle_ahead(partition, place, KeyRange { low, high }, Direction::Ascending)?;
+        let high = upto.as_deref().map_or(high, Bound::Included);
+        let root = self.root(partition, place)?;
         root.versions.scan(root.rows(), epoch, low, high, |key, row| visit(key, row));
         self.depend(epoch);
+        if let Some(mut next) = upto {
+            // The least key behind it.
+            next.push(0);
+            return Ok(Some(next));
+        }
         // SAFETY: held by this transaction; `root` is not used any more.
         Ok(unsafe { partition.data_mut() }.high.clone())
     }

@@ -171,6 +171,9 @@ impl Txn<'_> {
         self.worker.scratch.clear_writes();
         self.undo_ddl();
         self.reference_writes.clear();
+        if std::mem::take(&mut self.decides) {
+            self.worker.name_parts(None);
+        }
     }
 
     fn take_back(&mut self, entry: Undo) {

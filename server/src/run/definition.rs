@@ -373,12 +373,23 @@ impl Program for CommitWithDefinitions {
         self.definitions.predict(routing, claims);
     }
 
+    fn ended(&mut self) {
+        if let Some(commit) = &mut self.commit {
+            commit.ended();
+        }
+    }
+
     fn run(&mut self, txn: &mut Txn<'_>) -> Result<(), Stop> {
         self.definitions.claim(txn)?;
         if let Some(commit) = &mut self.commit {
             commit.run(txn)?;
         }
-        self.definitions.run(txn)
+        let ran = self.definitions.run(txn);
+        if ran.is_err() {
+            // It may have to wait, and the client may go meanwhile.
+            self.ended();
+        }
+        ran
     }
 }
 

@@ -247,6 +247,7 @@ fn writers_that_ended_elsewhere_are_pruned_when_the_next_one_comes() {
     drop(root.let_go(&[1], TxnId(0)));
     root.unlist(TxnId(0));
     writers[0].abort();
+    writers[0].end();
     assert!(root.writers.is_empty() && right.writers.len() == 2);
     write(&mut right, 9, &writers[2]);
     let listed: Vec<TxnId> = right.writers.iter().map(|(id, _)| *id).collect();
@@ -254,4 +255,54 @@ fn writers_that_ended_elsewhere_are_pruned_when_the_next_one_comes() {
     root.append(right);
     assert!(root.image_of(&[8], TxnId(1)).is_some() && root.image_of(&[9], TxnId(2)).is_some());
     assert!(root.image_of(&[9], TxnId(1)).is_none());
+}
+
+#[test]
+fn images_of_writers_that_have_ended_are_told_apart() {
+    let mut root = Root::new(TreeId(9), 1);
+    let [committed, aborted, running] = [0, 1, 2].map(|id| Arc::new(Writer::new(TxnId(id))));
+    for key in 0..9 {
+        let writer = [&committed, &aborted, &running][usize::from(key) % 3];
+        root.write_image(&[key], writer, LockMode::Update, Some(b"row"), Departure::None);
+    }
+    let any: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
+    let keys = |root: &mut Root, range: (Bound<&[u8]>, Bound<&[u8]>), ascending, most| {
+        let mut keys = Vec::new();
+        let upto = root.unsettled_keys(range, ascending, most, &mut keys);
+        (keys.iter().map(|key| key[0]).collect::<Vec<u8>>(), upto.map(|key| key[0]))
+    };
+    // An aborted one needs no mark: it locks nothing, and readers pass beneath as before.
+    assert!(aborted.abort());
+    assert!(root.ended_at(&[1]).is_some_and(|ended| ended.committed.is_none()) && !root.has_unsettled());
+    assert!(root.holders(&[1]).is_empty() && !root.holders(&[0]).is_empty());
+    assert!(committed.decide());
+    committed.commit(Epoch(5));
+    root.mark_unsettled();
+    assert!(root.ended_at(&[0]).is_some_and(|ended| ended.committed == Some(Epoch(5))));
+    assert!(root.ended_at(&[2]).is_none() && root.holders(&[0]).is_empty());
+    assert_eq!(keys(&mut root, any, true, 100), (vec![0, 3, 6], None));
+    // As many images are looked at as is said, whosever they are.
+    assert_eq!(keys(&mut root, any, true, 5), (vec![0, 3], Some(4)));
+    assert_eq!(keys(&mut root, any, false, 5), (vec![6], Some(4)));
+    let behind = (Bound::Excluded(&[3][..]), Bound::Included(&[6][..]));
+    assert_eq!(keys(&mut root, behind, true, 100), (vec![6], None));
+    for (snapshot, changed) in [(4, true), (5, false)] {
+        assert_eq!(root.changed_since(&[3], Epoch(snapshot)), changed);
+        assert_eq!(root.range_changed_since(any.0, any.1, Epoch(snapshot)), changed);
+    }
+    assert!(
+        !root.changed_since(&[2], Epoch(0))
+            && !root.range_changed_since(behind.0, Bound::Excluded(&[6]), Epoch(0))
+    );
+    // Both parts of a split know, and forget with the last one.
+    let mut right = root.split_off(&[5]);
+    assert!(root.has_unsettled() && right.has_unsettled());
+    drop(right.let_go(&[6], TxnId(0)));
+    assert_eq!(keys(&mut right, any, true, 100), (vec![], None));
+    committed.end();
+    assert_eq!(keys(&mut right, any, true, 100), (vec![], None));
+    assert!(!right.has_unsettled() && root.has_unsettled());
+    root.append(right);
+    assert_eq!(keys(&mut root, any, true, 100), (vec![], None));
+    assert!(!root.has_unsettled());
 }

@@ -120,9 +120,16 @@ impl Txn<'_> {
     pub(super) fn wait_for_locks(&mut self, table: &TableMeta) -> Result<(), Stop> {
         let place = Place::of(table);
         for partition in self.partitions_of(table.group) {
-            let locked = self.root(partition, place)?.first_locked().map(KeyBuf::from_slice);
-            if let Some(key) = locked {
+            // Those of transactions that have ended go with the look, so it is asked again.
+            while let Some(key) = self.root(partition, place)?.first_locked().map(KeyBuf::from_slice) {
                 self.check_lock(partition, place, &key, LockMode::Update, LockWait::Wait)?;
+                if let Some(own) = self.locker {
+                    // It has what it has waited for, and its rows may go where nobody would look for the lock.
+                    self.drop_lock(partition, place, &key, own);
+                }
+                if self.root(partition, place)?.first_locked() == Some(&key[..]) {
+                    break;
+                }
             }
         }
         Ok(())

@@ -10,12 +10,13 @@
 //!
 //! Only what is running becomes something else but committed, by compare-and-swap: nobody aborts what is
 //! being logged. Images of a writer that is running or deciding lock their rows; those of one that has ended
-//! lock nothing. COMMIT and ROLLBACK put images in place, or take them out, under one claim of all their
-//! partitions, and this word changes before the claim is given back: so whoever meets an image meets that of
-//! a writer which has not ended.
+//! lock nothing. COMMIT and ROLLBACK of few changes put images in place, or take them out, under one claim of
+//! all their partitions, and this word changes before the claim is given back: nobody meets one. Those of many
+//! do so in slices once the word has changed ([`crate::txn::Commit`]); when the last one is through, the writer
+//! is *over*.
 
 use crate::id::{Epoch, TxnId};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// What has become of a [`Writer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +33,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Writer {
     pub id: TxnId,
     outcome: AtomicU64,
+    /// It has no image any more.
+    over: AtomicBool,
 }
 
 const RUNNING: u64 = 0;
@@ -44,7 +47,7 @@ const EPOCH_SHIFT: u32 = 2;
 impl Writer {
     /// A transaction that runs.
     pub fn new(id: TxnId) -> Self {
-        Self { id, outcome: AtomicU64::new(RUNNING) }
+        Self { id, outcome: AtomicU64::new(RUNNING), over: AtomicBool::new(false) }
     }
 
     /// What has become of it so far.
@@ -78,6 +81,16 @@ impl Writer {
     pub fn commit(&self, epoch: Epoch) {
         let committed = self.change(DECIDING, epoch.0 << EPOCH_SHIFT | COMMITTED);
         assert!(committed, "a writer commits that has decided to, and once");
+    }
+
+    /// It has ended, and none of its images is left.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Release);
+    }
+
+    /// Whether it has ended and has no image any more.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
     }
 
     /// Whether it is aborted from now on; not if it commits or has ended.
