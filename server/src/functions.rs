@@ -26,6 +26,7 @@ use crate::session::host::{Host, PendingSetting};
 use crate::session::large_object::file;
 use crate::session::role_setting;
 use crate::system::Source;
+use crate::system::cells;
 use crate::system::cells::array;
 
 /// About what a change of a setting takes that is kept, beside its value.
@@ -59,6 +60,8 @@ pub fn call(host: &Host, name: &str, args: &[Datum]) -> Result<Datum> {
         "pg_backend_pid" => Datum::Int4(host.entry.process_id),
         "pg_postmaster_start_time" | "pg_conf_load_time" => Datum::TimestampTz(host.server.started_at),
         "pg_is_in_recovery" => Datum::Bool(false),
+        "inet_client_addr" => cells::address(host.entry.client.map(|client| client.ip())),
+        "inet_server_addr" => cells::address(host.entry.server_address),
         "inet_server_port" => match host.entry.client {
             Some(_) => Datum::Int4(i32::from(host.server.config.listen.port)),
             None => Datum::Null,

@@ -167,6 +167,8 @@ pub struct SessionEntry {
     pub database_oid: Oid,
     pub database: String,
     pub client: Option<std::net::SocketAddr>,
+    /// Where the client has come to; `None`: through a Unix socket.
+    pub server_address: Option<std::net::IpAddr>,
     /// What is known of its connection's encryption; `None`: it has none.
     pub tls: Option<Arc<TlsFacts>>,
     executor: AtomicU16,
@@ -341,6 +343,8 @@ pub struct NewSession<'e> {
     /// How many the database may have.
     pub database_limit: i32,
     pub client: Option<std::net::SocketAddr>,
+    /// Where the client has come to; `None`: through a Unix socket.
+    pub server_address: Option<std::net::IpAddr>,
     pub tls: Option<Arc<TlsFacts>>,
     pub executor: u16,
     pub now: i64,
@@ -398,6 +402,7 @@ impl Sessions {
             database_oid: new.database_oid,
             database: new.database,
             client: new.client,
+            server_address: new.server_address,
             tls: new.tls,
             executor: AtomicU16::new(new.executor),
             destination: AtomicU32::new(NOWHERE),
@@ -571,6 +576,7 @@ mod tests {
             database: "archipel".into(),
             database_limit: -1,
             client: None,
+            server_address: None,
             tls: None,
             executor: 0,
             now: 0,

@@ -16,6 +16,6 @@ pub use archipel_catalog::{catalog, system};
 pub use archipel_syntax::{ast, copy, parser};
 pub use archipel_types::{
     aggregate, bit_string, cast, compare, datetime, datum, encoding, error, function, interrupt, io, json,
-    memory, numeric, ordered_set, partition_hash, password, record, rights, stack, strong_random, style,
-    type_kind, type_table, types, typmod, written_size,
+    memory, network, numeric, ordered_set, partition_hash, password, record, rights, stack, strong_random,
+    style, type_kind, type_table, types, typmod, written_size,
 };

@@ -110,6 +110,10 @@ fn is_written_alike(oid: Oid) -> bool {
             | Oid::UUID
             | Oid::BIT
             | Oid::VARBIT
+            | Oid::INET
+            | Oid::CIDR
+            | Oid::MACADDR
+            | Oid::MACADDR8
             | Oid::JSON
             | Oid::JSONB
     )

@@ -17,7 +17,7 @@ use archipel_sql::type_table::element_of;
 use archipel_sql::types::{Oid, Type};
 use archipel_sql::typmod::without_blanks;
 
-use super::{Codec, encode_bits, encode_numeric, read_generic};
+use super::{Codec, encode_bits, encode_inet, encode_numeric, read_generic};
 use crate::text::text_of;
 
 /// The stored numeric without its display scale.
@@ -102,6 +102,9 @@ fn append_value(value: &Datum, key: &mut Vec<u8>) {
         Datum::Bits(v) => encode_bits(v, key),
         Datum::Jsonb(v) => append_jsonb_text(v, key),
         Datum::Uuid(v) => key.extend_from_slice(v.as_slice()),
+        Datum::Inet(v) => encode_inet(v, key),
+        Datum::MacAddress(v) => key.extend_from_slice(&v.0),
+        Datum::MacAddress8(v) => key.extend_from_slice(&v.0),
         Datum::Oid(v) => key.extend_from_slice(&v.0.to_be_bytes()),
         Datum::Interval(v) => {
             key.extend_from_slice(&(interval_value(v) as u128 ^ (1 << 127)).to_be_bytes());
@@ -225,6 +228,7 @@ mod tests {
     use archipel_sql::bit_string::BitString;
     use archipel_sql::compare::compare;
     use archipel_sql::datum::{Dimension, Interval};
+    use archipel_sql::network::Inet;
     use proptest::prelude::*;
 
     use super::*;
@@ -306,6 +310,10 @@ mod tests {
         Datum::Bits(BitString::parse(&text, Type::VARBIT).unwrap())
     }
 
+    fn network((byte, bits): (u8, u8)) -> Datum {
+        Datum::Inet(Inet::new([byte; 4].into(), bits).unwrap())
+    }
+
     fn jsonb(text: &str) -> Datum {
         Datum::jsonb(&archipel_sql::io::jsonb_text(text).unwrap())
     }
@@ -343,6 +351,14 @@ mod tests {
             b in array(Oid::VARBIT, "[01]{0,9}".prop_map(bits)),
         ) {
             check(&a, &b, Type::of(Oid(1563)));
+        }
+
+        #[test]
+        fn arrays_of_networks_keep_their_order(
+            a in array(Oid::INET, (0..3u8, 0..=32u8).prop_map(network)),
+            b in array(Oid::INET, (0..3u8, 0..=32u8).prop_map(network)),
+        ) {
+            check(&a, &b, Type::INET_ARRAY);
         }
 
         #[test]

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::{Array, Datum, Dimension, Interval};
+use archipel_sql::network::{MacAddress, MacAddress8};
 use archipel_sql::record::{Record, RecordDescriptor};
 use archipel_sql::types::{Oid, Type};
 
-use super::{decode_bits, decode_numeric, encode_bits, encode_numeric, text_of};
+use super::{decode_bits, decode_inet, decode_numeric, encode_bits, encode_inet, encode_numeric, text_of};
 
 /// The self-describing form: a tag, then the payload.
 pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
@@ -54,6 +55,13 @@ pub fn write_generic(datum: &Datum, out: &mut Vec<u8>) {
             bytes(out, 14, &space);
         }
         Datum::Uuid(v) => bytes(out, 15, v.as_slice()),
+        Datum::Inet(v) => {
+            let mut space = Vec::new();
+            encode_inet(v, &mut space);
+            bytes(out, 25, &space);
+        }
+        Datum::MacAddress(v) => bytes(out, 26, &v.0),
+        Datum::MacAddress8(v) => bytes(out, 27, &v.0),
         Datum::Oid(v) => bytes(out, 16, &v.0.to_be_bytes()),
         Datum::TimeTz(v) => bytes(out, 20, &v.packed().to_be_bytes()),
         Datum::Array(a) => {
@@ -182,6 +190,9 @@ pub fn read_generic(bytes: &[u8], at: &mut usize) -> Option<Datum> {
             microseconds: i64::from_be_bytes(piece.get(8..16)?.try_into().ok()?),
         })),
         15 => Datum::Uuid(Box::new(piece.try_into().ok()?)),
+        25 => Datum::Inet(decode_inet(piece)),
+        26 => Datum::MacAddress(MacAddress(piece.try_into().ok()?)),
+        27 => Datum::MacAddress8(MacAddress8(piece.try_into().ok()?)),
         16 => Datum::Oid(Oid(u32::from_be_bytes(piece.try_into().ok()?))),
         20 => Datum::TimeTz(TimeTz::from_packed(i64::from_be_bytes(piece.try_into().ok()?))),
         _ => return None,

@@ -11,6 +11,8 @@
 //! - text-likes and bytea: their bytes (the C collation); `char(n)` without the blanks at its end, which
 //!   reading gives back, `bpchar` without a length with them;
 //! - bit strings: bytes in the order of their bits ([`encode_bits`]);
+//! - `inet` and `cidr`: bytes in the order of networks and hosts ([`encode_inet`]); `macaddr` and `macaddr8`: an
+//!   `Int8` in the order of their bytes;
 //! - the rest (arrays, intervals, composites): a self-describing byte form.
 //!
 //! What is stored otherwise than it sorts stands in keys in another form (see [`derived`]). Tables and
@@ -19,6 +21,7 @@
 mod bit_string;
 mod derived;
 mod generic;
+mod network;
 mod numeric;
 mod table;
 mod text;
@@ -33,6 +36,7 @@ use archipel_sql::datetime::TimeTz;
 use archipel_sql::datum::Datum;
 pub use archipel_sql::datum::integer;
 use archipel_sql::error::{Result, SqlError};
+use archipel_sql::network::{MacAddress, MacAddress8};
 use archipel_sql::numeric::Numeric;
 use archipel_sql::type_kind::Held;
 use archipel_sql::types::{Oid, Type};
@@ -44,6 +48,7 @@ use crate::text::text_of;
 pub use bit_string::{decode_bits, encode_bits};
 pub use derived::{in_keys, install_key_forms, key_form};
 pub use generic::{read_generic, write_generic};
+pub use network::{decode_inet, encode_inet};
 pub use numeric::{decode_numeric, encode_numeric};
 pub use table::{has_hidden_id, index_def, other_key, storage_key, stored_name, stored_type, table_def};
 
@@ -79,6 +84,9 @@ pub enum Codec {
     Timestamp,
     TimestampTz,
     Uuid,
+    Inet,
+    MacAddress,
+    MacAddress8,
     Oid,
     /// Everything else, self-describing.
     Generic,
@@ -86,6 +94,9 @@ pub enum Codec {
 
 /// What stands for NaN in a scaled column: above every number, as PostgreSQL sorts it.
 const SCALED_NAN: i64 = i64::MAX;
+
+/// The bit by which an integer with a sign sorts otherwise than one without.
+const SIGN: u64 = 1 << 63;
 
 impl Codec {
     /// The codec of a column type.
@@ -126,6 +137,9 @@ impl Codec {
             Oid::TIMESTAMP => Codec::Timestamp,
             Oid::TIMESTAMPTZ => Codec::TimestampTz,
             Oid::UUID => Codec::Uuid,
+            Oid::INET | Oid::CIDR => Codec::Inet,
+            Oid::MACADDR => Codec::MacAddress,
+            Oid::MACADDR8 => Codec::MacAddress8,
             Oid::OID
             | Oid::REGCLASS
             | Oid::REGPROC
@@ -155,6 +169,8 @@ impl Codec {
             | Codec::TimeTz
             | Codec::Timestamp
             | Codec::TimestampTz
+            | Codec::MacAddress
+            | Codec::MacAddress8
             | Codec::Oid => ColumnKind::Int8,
             Codec::Float4 => ColumnKind::Float4,
             Codec::Float8 => ColumnKind::Float8,
@@ -167,6 +183,7 @@ impl Codec {
             | Codec::Jsonb
             | Codec::Bytea
             | Codec::Bits
+            | Codec::Inet
             | Codec::Generic => ColumnKind::Bytes,
         }
     }
@@ -298,6 +315,11 @@ impl Codec {
             (Codec::Time, Cell::Int8(v)) => Datum::Time(v),
             (Codec::TimeTz, Cell::Int8(v)) => Datum::TimeTz(TimeTz::from_packed(v)),
             (Codec::Uuid, Cell::Fixed16(v)) => Datum::Uuid(Box::new(v)),
+            (Codec::Inet, Cell::Bytes(b)) => Datum::Inet(decode_inet(b)),
+            (Codec::MacAddress, Cell::Int8(v)) => Datum::MacAddress(MacAddress::of_number(v as u64)),
+            (Codec::MacAddress8, Cell::Int8(v)) => {
+                Datum::MacAddress8(MacAddress8::of_number(v as u64 ^ SIGN))
+            }
             (Codec::Oid, Cell::Int8(v)) => Datum::Oid(Oid(v as u32)),
             (Codec::Generic, Cell::Bytes(b)) => {
                 let mut at = 0;
@@ -340,6 +362,10 @@ impl Codec {
                 encode_bits(bits, space);
                 Ok(Cell::Bytes(space))
             }
+            (Codec::Inet, Datum::Inet(inet)) => {
+                encode_inet(inet, space);
+                Ok(Cell::Bytes(space))
+            }
             (Codec::Generic | Codec::PaddedArray(_), _) => {
                 written_size::check(datum)?;
                 write_generic(datum, space);
@@ -373,6 +399,8 @@ impl Codec {
             (Codec::Time, Datum::Time(v)) => Cell::Int8(*v),
             (Codec::TimeTz, Datum::TimeTz(v)) => Cell::Int8(v.packed()),
             (Codec::Uuid, Datum::Uuid(v)) => Cell::Fixed16(**v),
+            (Codec::MacAddress, Datum::MacAddress(v)) => Cell::Int8(v.number() as i64),
+            (Codec::MacAddress8, Datum::MacAddress8(v)) => Cell::Int8((v.number() ^ SIGN) as i64),
             (Codec::Oid, Datum::Oid(v)) => Cell::Int8(i64::from(v.0)),
             // Comparisons across integer widths reach keys through here.
             (Codec::Int2, _) => Cell::Int2(integer(datum)?.try_into().ok()?),

@@ -71,6 +71,22 @@ fn bit_strings_are_stored_in_order() {
 }
 
 #[test]
+fn addresses_of_devices_are_stored_in_order() {
+    let codec = Codec::of(Type::MACADDR8);
+    let stored = [0, 1, u64::MAX >> 1, 1 << 63, u64::MAX].map(|number| {
+        let address = Datum::MacAddress8(MacAddress8::of_number(number));
+        let Some(Cell::Int8(stored)) = codec.encode_plain(&address) else { panic!("{address:?} is plain") };
+        assert_eq!(codec.decode(Cell::Int8(stored)), address);
+        stored
+    });
+    assert!(stored.is_sorted());
+    let row = Datum::Record(vec![Datum::MacAddress(MacAddress([8, 0, 43, 1, 2, 3])), Datum::Int4(7)].into());
+    let mut bytes = Vec::new();
+    write_generic(&row, &mut bytes);
+    assert_eq!(read_generic(&bytes, &mut 0), Some(row));
+}
+
+#[test]
 fn generic_form_keeps_what_rows_say() {
     let named = RecordDescriptor::of([("one", Type::INT4), ("other", Type { oid: Oid::BPCHAR, typmod: 9 })]);
     for descriptor in [named, Arc::new(RecordDescriptor::Named(Oid::row_type_of(Oid(20_000))))] {

@@ -153,6 +153,10 @@ fn reads_alike_anywhere(ty: Type) -> bool {
                 | Oid::BYTEA
                 | Oid::BIT
                 | Oid::VARBIT
+                | Oid::INET
+                | Oid::CIDR
+                | Oid::MACADDR
+                | Oid::MACADDR8
                 | Oid::DATE
                 | Oid::TIME
                 | Oid::TIMETZ

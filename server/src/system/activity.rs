@@ -11,7 +11,7 @@ use archipel_sql::function::SessionHost as _;
 use archipel_sql::parser::truncate_identifier;
 use archipel_sql::types::Oid;
 
-use super::cells::{count, optional, text};
+use super::cells::{address, count, optional, text};
 use crate::database::Database;
 use crate::session::host::Host;
 use crate::sessions::SessionEntry;
@@ -97,7 +97,7 @@ fn row(session: &SessionEntry, role_name: Option<String>) -> Vec<Datum> {
         Datum::Oid(session.role),
         optional(role_name),
         text(&activity.application_name),
-        optional(session.client.map(|client| client.ip().to_string())),
+        address(session.client.map(|client| client.ip())),
         Datum::Null,
         session.client.map_or(Datum::Int4(-1), |client| Datum::Int4(i32::from(client.port()))),
         Datum::TimestampTz(session.backend_start),

@@ -1,6 +1,9 @@
 //! Cells of the rows of system views.
 
+use std::net::IpAddr;
+
 use archipel_sql::datum::{Array, Datum, Dimension};
+use archipel_sql::network::Inet;
 use archipel_sql::types::Oid;
 
 pub(super) fn text(text: impl AsRef<str>) -> Datum {
@@ -17,6 +20,11 @@ pub(super) fn count(number: usize) -> Datum {
 
 pub(super) fn big(number: u64) -> Datum {
     Datum::Int8(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// The address of a host, of type `inet`.
+pub(crate) fn address(address: Option<IpAddr>) -> Datum {
+    address.map_or(Datum::Null, |address| Datum::Inet(Inet::host(address)))
 }
 
 /// An array of one dimension, or the empty one.

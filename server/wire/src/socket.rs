@@ -10,7 +10,7 @@
 
 use std::future::poll_fn;
 use std::io::{self, Read};
-use std::net::Shutdown;
+use std::net::{IpAddr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -107,6 +107,12 @@ impl Socket {
     pub fn encrypted(mut self, facts: Arc<TlsFacts>, session: Session) -> Socket {
         self.tls = Some(Box::new(Tls { facts, session: Mutex::new(Some(session)) }));
         self
+    }
+
+    /// The address that the client has come to; `None` for a Unix socket.
+    pub fn server_address(&self) -> Option<IpAddr> {
+        let local = self.registered.get_ref().local_addr().ok()?;
+        local.as_socket().map(|address| address.ip().to_canonical())
     }
 
     /// What is known of its encryption; `None`: it has none.

@@ -129,6 +129,7 @@ fn known_order(ty: Option<Oid>) -> bool {
                 | Oid::TIMESTAMP
                 | Oid::TIMESTAMPTZ
                 | Oid::INTERVAL
+                | Oid::INET
                 | Oid::ANYARRAY
                 | Oid(3500)
         )

@@ -26,8 +26,8 @@ pub enum CastPath {
 }
 
 /// A value whose type changes while its bits stay: the number of an object is an integer with a sign,
-/// a text that becomes `bpchar` is one whose blanks do not count, and a row of a named type says so itself
-/// where it becomes a `record`.
+/// a text that becomes `bpchar` is one whose blanks do not count, an array shows its elements as what it says
+/// that they are, and a row of a named type says so itself where it becomes a `record`.
 pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
     match value {
         Datum::Oid(number) if to == Oid::INT4 => Datum::Int4(number.0 as i32),
@@ -37,6 +37,10 @@ pub fn relabel(value: Datum, from: Oid, to: Oid) -> Datum {
             Datum::Record(record.or_described(|| Arc::new(RecordDescriptor::Named(from))))
         }
         Datum::Array(array) if to == Oid::OIDVECTOR && from != to => Datum::Array(as_vector(array)),
+        Datum::Array(mut array) if from == Oid::CIDR_ARRAY && to == Oid::INET_ARRAY => {
+            Arc::make_mut(&mut array).element = Oid::INET;
+            Datum::Array(array)
+        }
         value => value,
     }
 }
@@ -56,6 +60,7 @@ fn as_vector(mut array: Arc<Array>) -> Arc<Array> {
 pub fn relabels(from: Oid, to: Oid) -> bool {
     (from == Oid::INT4 && is_object(to))
         || (to == Oid::OIDVECTOR && from != to)
+        || (from == Oid::CIDR_ARRAY && to == Oid::INET_ARRAY)
         || (to == Oid::INT4 && is_object(from))
         || (to == Oid::BPCHAR && from != Oid::BPCHAR)
         || (to == Oid::RECORD && from.held() == Some(Held::Fields))

@@ -76,6 +76,9 @@ pub fn compare(a: &Datum, b: &Datum) -> Ordering {
         (TimeTz(a), TimeTz(b)) => a.cmp(b),
         (Interval(a), Interval(b)) => interval_value(a).cmp(&interval_value(b)),
         (Uuid(a), Uuid(b)) => a.cmp(b),
+        (Inet(a), Inet(b)) => a.cmp(b),
+        (MacAddress(a), MacAddress(b)) => a.cmp(b),
+        (MacAddress8(a), MacAddress8(b)) => a.cmp(b),
         (Oid(a), Oid(b)) => a.cmp(b),
         (Array(a), Array(b)) => compare_arrays(a, b),
         (Record(a), Record(b)) => compare_records(a, b),
@@ -129,7 +132,10 @@ fn kind(value: &Datum) -> u8 {
         Datum::TimeTz(_) => 14,
         Datum::Jsonb(_) => 15,
         Datum::Bits(_) => 16,
-        Datum::Null => 17,
+        Datum::Inet(_) => 17,
+        Datum::MacAddress(_) => 18,
+        Datum::MacAddress8(_) => 19,
+        Datum::Null => 20,
     }
 }
 
@@ -161,6 +167,9 @@ pub fn hash<H: Hasher>(value: &Datum, state: &mut H) {
         Datum::TimeTz(t) => t.hash(state),
         Datum::Interval(i) => interval_value(i).hash(state),
         Datum::Uuid(u) => u.hash(state),
+        Datum::Inet(inet) => inet.hash(state),
+        Datum::MacAddress(address) => address.hash(state),
+        Datum::MacAddress8(address) => address.hash(state),
         Datum::Array(array) => {
             array.dimensions.len().hash(state);
             array.values.iter().for_each(|v| hash(v, state));

@@ -6,6 +6,7 @@ use compact_str::CompactString;
 
 use crate::bit_string::BitString;
 use crate::datetime::TimeTz;
+use crate::network::{Inet, MacAddress, MacAddress8};
 use crate::record::Record;
 use crate::types::Oid;
 
@@ -43,6 +44,10 @@ pub enum Datum {
     TimestampTz(i64),
     Interval(Arc<Interval>),
     Uuid(Box<[u8; 16]>),
+    /// `inet` and `cidr`, which show differently.
+    Inet(Inet),
+    MacAddress(MacAddress),
+    MacAddress8(MacAddress8),
     /// `oid` and the reg* types.
     Oid(Oid),
     Array(Arc<Array>),
@@ -97,6 +102,9 @@ impl Datum {
                 | TimeTz(_)
                 | Timestamp(_)
                 | TimestampTz(_)
+                | Inet(_)
+                | MacAddress(_)
+                | MacAddress8(_)
                 | Oid(_)
         )
     }
@@ -142,6 +150,9 @@ impl Datum {
             TimestampTz(v) => TimestampTz(*v),
             Interval(v) => Interval(v.clone()),
             Uuid(v) => Uuid(v.clone()),
+            Inet(v) => Inet(*v),
+            MacAddress(v) => MacAddress(*v),
+            MacAddress8(v) => MacAddress8(*v),
             Oid(v) => Oid(*v),
             Array(v) => Array(v.clone()),
             Record(v) => Record(v.clone()),

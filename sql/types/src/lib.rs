@@ -5,7 +5,8 @@
 //! - [`types`]    type identities (PostgreSQL's OIDs) and modifiers ([`typmod`]); [`type_table`] the built-in ones,
 //!   [`type_kind`] those that users make
 //! - [`datum`]    values at run time; [`record`] composite ones
-//! - [`numeric`], [`datetime`], [`bit_string`], [`json`] values with an arithmetic or a structure of their own
+//! - [`numeric`], [`datetime`], [`bit_string`], [`network`], [`json`] values with an arithmetic or a
+//!   structure of their own
 //! - [`keyword`]  the words of the grammar, and which names need quotes; [`encoding`] character sets
 //! - [`io`]       their text and binary forms, as [`style`] says; [`cast`], [`compare`]
 //! - [`function`] scalar functions and operators; [`aggregate`], [`ordered_set`]
@@ -27,6 +28,7 @@ pub mod io;
 pub mod json;
 pub mod keyword;
 pub mod memory;
+pub mod network;
 pub mod numeric;
 pub mod ordered_set;
 pub mod partition_hash;

@@ -146,6 +146,9 @@ pub(crate) fn hash_value(value: &Datum, seed: u64) -> Option<u64> {
         Datum::Bpchar(text) => hash_bytes(crate::typmod::without_blanks(text).as_bytes(), seed),
         Datum::Bytea(bytes) => hash_bytes(bytes, seed),
         Datum::Uuid(uuid) => hash_bytes(&uuid[..], seed),
+        Datum::Inet(inet) => hash_bytes(&inet.stored(), seed),
+        Datum::MacAddress(address) => hash_bytes(&address.0, seed),
+        Datum::MacAddress8(address) => hash_bytes(&address.0, seed),
         Datum::Date(days) => hash_u32(*days as u32, seed),
         Datum::Time(micros) | Datum::Timestamp(micros) | Datum::TimestampTz(micros) => {
             hash_int8(*micros, seed)
@@ -179,6 +182,10 @@ pub fn is_hashable(ty: Oid) -> bool {
         Oid::NAME,
         Oid::BYTEA,
         Oid::UUID,
+        Oid::INET,
+        Oid::CIDR,
+        Oid::MACADDR,
+        Oid::MACADDR8,
         Oid::DATE,
         Oid::TIME,
         Oid::TIMETZ,
@@ -242,6 +249,13 @@ mod tests {
         hashes_to(Datum::Float8(f64::NAN), -6475869854796787835);
         let interval = crate::datum::Interval { months: 1, days: 2, microseconds: 0 };
         hashes_to(Datum::Interval(interval.into()), -1807441896948487867);
+        let inet = |text: &str| Datum::Inet(crate::network::Inet::parse(text, false).unwrap());
+        hashes_to(inet("10.0.0.1/8"), -3798725246030467143);
+        hashes_to(inet("2001:db8::1"), -8118293289677678482);
+        let device = crate::network::MacAddress([8, 0, 0x2b, 1, 2, 3]);
+        hashes_to(Datum::MacAddress(device), 1768134697032482061);
+        let device = crate::network::MacAddress8([8, 0, 0x2b, 1, 2, 3, 4, 5]);
+        hashes_to(Datum::MacAddress8(device), 7999712495155386569);
         let noon = crate::datetime::TimeTz::new(43_200_000_000, -7200).unwrap();
         hashes_to(Datum::TimeTz(noon), 303720168613422178);
         for (text, hash) in [

@@ -29,6 +29,9 @@ pub(crate) fn native_operator(function: &ResolvedFunction) -> Option<Operator> {
                 | Oid::BYTEA
                 | Oid::BIT
                 | Oid::VARBIT
+                | Oid::INET
+                | Oid::MACADDR
+                | Oid::MACADDR8
         )
     };
     let comparison = function.function.comparison()?;

@@ -35,14 +35,15 @@ pub fn data_type(ty: Type) -> DataType {
         | Codec::TimeTz
         | Codec::Timestamp
         | Codec::TimestampTz
+        | Codec::MacAddress
+        | Codec::MacAddress8
         | Codec::Oid => DataType::Int64,
         Codec::Float4 => DataType::Float32,
         Codec::Float8 => DataType::Float64,
         Codec::Uuid => DataType::FixedSizeBinary(16),
         Codec::Text | Codec::Padded(_) | Codec::Blanks | Codec::Jsonb => DataType::Utf8,
-        Codec::Bytea | Codec::Bits | Codec::Numeric | Codec::Generic | Codec::PaddedArray(_) => {
-            DataType::Binary
-        }
+        Codec::Bytea | Codec::Bits | Codec::Inet => DataType::Binary,
+        Codec::Numeric | Codec::Generic | Codec::PaddedArray(_) => DataType::Binary,
     }
 }
 

@@ -123,6 +123,7 @@ pub(crate) fn is_own(class: &str, method: &str, ty: Type) -> bool {
 fn own_input(ty: Type) -> Oid {
     match ty.oid {
         Oid::VARCHAR => Oid::TEXT,
+        Oid::CIDR => Oid::INET,
         array if element_of(array).is_some() => Oid::ANYARRAY,
         other => other.class_input().unwrap_or(other),
     }

@@ -577,6 +577,7 @@ pub(crate) fn comparable(own: Type, referenced: Type) -> bool {
         Oid::TEXT | Oid::VARCHAR => 2,
         Oid::FLOAT4 | Oid::FLOAT8 => 3,
         Oid::TIMESTAMP | Oid::TIMESTAMPTZ | Oid::DATE => 4,
+        Oid::INET | Oid::CIDR => 5,
         other => other.0 + 100,
     };
     let numeric = own.oid == Oid::INT2 || own.oid == Oid::INT4 || own.oid == Oid::INT8;

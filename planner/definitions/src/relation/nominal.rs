@@ -193,6 +193,7 @@ fn class_of(
     let fits = |input: Oid| {
         input == ty.oid
             || input == Oid::TEXT && ty.oid == Oid::VARCHAR
+            || input == Oid::INET && ty.oid == Oid::CIDR
             || input == Oid::ANYARRAY && element_of(ty.oid).is_some()
             || ty.oid.polymorphic() == Some(input)
     };

@@ -243,6 +243,7 @@ impl Session {
             database: database.name().to_string(),
             database_limit: row.map_or(-1, |row| row.connection_limit),
             client,
+            server_address: replies.socket().server_address(),
             tls: replies.socket().shared_tls(),
             executor: executor.number,
             now: crate::clock::now(),

@@ -23,13 +23,9 @@ const PG_AUTHID: Oid = Oid(1260);
 const ENCODING: i32 = 6;
 
 /// Operator classes of both methods over types that are not known here, and of enums.
-const OTHER_CLASSES: [&str; 12] = [
+const OTHER_CLASSES: [&str; 8] = [
     "bit_ops",
-    "cidr_ops",
     "enum_ops",
-    "inet_ops",
-    "macaddr8_ops",
-    "macaddr_ops",
     "money_ops",
     "multirange_ops",
     "range_ops",

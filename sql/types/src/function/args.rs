@@ -7,6 +7,7 @@ use crate::bit_string::BitString;
 use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Interval};
 use crate::error::{Result, SqlError, SqlState};
+use crate::network::{Inet, MacAddress, MacAddress8};
 use crate::numeric::Numeric;
 use crate::types::Oid;
 
@@ -42,6 +43,9 @@ readers! {
     timestamptz TimestampTz i64;
     timetz TimeTz TimeTz;
     oid Oid Oid;
+    inet Inet Inet;
+    mac_address MacAddress MacAddress;
+    mac_address8 MacAddress8 MacAddress8;
 }
 
 #[inline]

@@ -191,6 +191,9 @@ comparisons! {
     "timestamp_eq" "timestamp_ne" "timestamp_lt" "timestamp_le" "timestamp_gt" "timestamp_ge" = generic: Alike;
     "interval_eq" "interval_ne" "interval_lt" "interval_le" "interval_gt" "interval_ge" = generic: Alike;
     "uuid_eq" "uuid_ne" "uuid_lt" "uuid_le" "uuid_gt" "uuid_ge" = generic: Alike;
+    "network_eq" "network_ne" "network_lt" "network_le" "network_gt" "network_ge" = generic: Alike;
+    "macaddr_eq" "macaddr_ne" "macaddr_lt" "macaddr_le" "macaddr_gt" "macaddr_ge" = generic: Alike;
+    "macaddr8_eq" "macaddr8_ne" "macaddr8_lt" "macaddr8_le" "macaddr8_gt" "macaddr8_ge" = generic: Alike;
     "oideq" "oidne" "oidlt" "oidle" "oidgt" "oidge" = generic: Alike;
     "oidvectoreq" "oidvectorne" "oidvectorlt" "oidvectorle" "oidvectorgt" "oidvectorge" = generic;
     "array_eq" "array_ne" "array_lt" "array_le" "array_gt" "array_ge" = generic: Alike;
@@ -249,6 +252,9 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("timestamp_cmp", sign),
     ("interval_cmp", sign),
     ("uuid_cmp", sign),
+    ("network_cmp", sign),
+    ("macaddr_cmp", sign),
+    ("macaddr8_cmp", sign),
     ("date_cmp_timestamp", sign_of_moments),
     ("date_cmp_timestamptz", sign_of_moments),
     ("timestamp_cmp_date", sign_of_moments),
@@ -275,6 +281,7 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("timestamp_larger", larger),
     ("interval_larger", larger),
     ("oidlarger", larger),
+    ("network_larger", larger),
     ("array_larger", larger),
     ("int2smaller", smaller),
     ("int4smaller", smaller),
@@ -295,5 +302,6 @@ pub(super) const SUPPORT: &[(&str, Eval)] = &[
     ("timestamp_smaller", smaller),
     ("interval_smaller", smaller),
     ("oidsmaller", smaller),
+    ("network_smaller", smaller),
     ("array_smaller", smaller),
 ];

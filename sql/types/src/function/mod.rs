@@ -9,7 +9,7 @@
 //! - [`args`]      reading arguments; [`variadic`] calls with an array of them; [`length`] how long values may become
 //! - [`comparison`] comparisons of every type; [`convert`] casts
 //! - [`text`], [`binary`], [`number`], [`datetime`], [`container`] (arrays and records), [`json`], [`point`],
-//!   [`bit_string`], [`enum_label`]: functions by the types they are of
+//!   [`bit_string`], [`network`], [`enum_label`]: functions by the types they are of
 //! - [`pattern_match`] LIKE and regular expressions
 //! - [`system_info`] what the session, the server and the catalog tell of themselves
 
@@ -27,6 +27,7 @@ mod host;
 pub(crate) mod intrinsic;
 mod json;
 pub mod length;
+mod network;
 mod number;
 mod pattern_match;
 mod point;

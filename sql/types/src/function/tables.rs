@@ -9,7 +9,9 @@ use super::pattern_match::{pattern, regexp};
 use super::signature::{Eval, SetEval, SetPage};
 use super::system_info::{identifier, lsn, policy_check, reference, row_place, session, snapshot};
 use super::text::{normalize, string};
-use super::{bit_string, comparison, convert, datetime, enum_label, intrinsic, json, point, variadic};
+use super::{
+    bit_string, comparison, convert, datetime, enum_label, intrinsic, json, network, point, variadic,
+};
 
 /// `(pg_proc.prosrc, implementation)` of scalar functions, by topic.
 type ScalarTable = &'static [(&'static str, Eval)];
@@ -36,6 +38,7 @@ pub(super) const SCALAR_TABLES: &[ScalarTable] = &[
     binary_match::FUNCTIONS,
     binary_string::FUNCTIONS,
     bit_string::FUNCTIONS,
+    network::FUNCTIONS,
     character_set::FUNCTIONS,
     pattern::FUNCTIONS,
     regexp::FUNCTIONS,

@@ -313,7 +313,9 @@ pub fn array_out(
     ctx: &FunctionContext<'_>,
     out: &mut dyn Write,
 ) -> std::fmt::Result {
-    let element = Type { oid: array.element, typmod: ty.typmod };
+    // What was made of values alone does not know whether they are of inet or of cidr.
+    let declared = element_of(ty.oid).filter(|_| matches!(array.element, Oid::INET | Oid::CIDR));
+    let element = Type { oid: declared.unwrap_or(array.element), typmod: ty.typmod };
     if matches!(ty.oid, Oid::INT2VECTOR | Oid::OIDVECTOR) {
         for (i, value) in array.values.iter().enumerate() {
             if i > 0 {

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::label::label_in;
+use super::message::{end_of_value, fixed, leading, next_byte, placed, too_long, too_short};
+use super::network;
 use crate::bit_string::{self, BITS_MAX, BitString};
 use crate::datetime::TimeTz;
 use crate::datum::{Array, Datum, Dimension, Interval};
@@ -16,26 +18,6 @@ use crate::type_kind::TypeKind;
 use crate::type_table::{TypeNames, element_of};
 use crate::types::{Oid, Type};
 
-/// What is said of bytes behind a value. Whoever reads several says behind which ([`placed`]).
-const TOO_LONG: &str = "incorrect binary data format";
-
-pub(crate) fn too_long() -> SqlError {
-    SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, TOO_LONG)
-}
-
-/// An end where more of a value has to come, as pq_getmsgint has it.
-pub(crate) fn too_short() -> SqlError {
-    SqlError::new(SqlState::PROTOCOL_VIOLATION, "insufficient data left in message")
-}
-
-/// A value that is followed by bytes that are not its own, with the words for the place it stands at.
-pub fn placed(error: SqlError, message: impl FnOnce() -> String) -> SqlError {
-    match error.message() == TOO_LONG {
-        true => SqlError::new(SqlState::INVALID_BINARY_REPRESENTATION, message()),
-        false => error,
-    }
-}
-
 /// A time of day: midnight at the end of the day is one.
 fn clock(micros: i64) -> Result<i64> {
     if (0..=crate::datetime::MICROS_PER_DAY).contains(&micros) {
@@ -45,27 +27,11 @@ fn clock(micros: i64) -> Result<i64> {
     }
 }
 
-/// The bytes that a value begins with, and the rest: what they are is told before what follows them is.
-fn leading<const N: usize>(bytes: &[u8]) -> Result<([u8; N], &[u8])> {
-    bytes.split_first_chunk().map(|(head, rest)| (*head, rest)).ok_or_else(too_short)
-}
-
-/// That a value ends here (pq_getmsgend).
-fn end_of_value(rest: &[u8]) -> Result<()> {
-    if rest.is_empty() { Ok(()) } else { Err(too_long()) }
-}
-
-fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N]> {
-    bytes.try_into().map_err(|_| if bytes.len() < N { too_short() } else { too_long() })
-}
-
-/// As pq_getmsgbyte, which has words of its own.
+/// A value of one byte.
 fn byte(bytes: &[u8]) -> Result<u8> {
-    match bytes {
-        [byte] => Ok(*byte),
-        [] => Err(SqlError::new(SqlState::PROTOCOL_VIOLATION, "no data left in message")),
-        _ => Err(too_long()),
-    }
+    let (byte, rest) = next_byte(bytes)?;
+    end_of_value(rest)?;
+    Ok(byte)
 }
 
 /// The next word of a value that has several.
@@ -159,6 +125,9 @@ pub fn binary_in(bytes: &[u8], ty: Type, ctx: &FunctionContext<'_>) -> Result<Da
             }))
         }
         Oid::UUID => Datum::Uuid(Box::new(fixed(bytes)?)),
+        Oid::INET | Oid::CIDR => Datum::Inet(network::inet_recv(bytes, ty.oid == Oid::CIDR)?),
+        Oid::MACADDR => Datum::MacAddress(network::mac_recv(bytes)?),
+        Oid::MACADDR8 => Datum::MacAddress8(network::mac8_recv(bytes)?),
         Oid::OID
         | Oid::XID
         | Oid::CID
@@ -447,6 +416,9 @@ pub fn binary_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut 
             out.extend_from_slice(&interval.months.to_be_bytes());
         }
         Datum::Uuid(bytes) => out.extend_from_slice(&bytes[..]),
+        Datum::Inet(inet) => network::inet_send(inet, ty.oid == Oid::CIDR, out),
+        Datum::MacAddress(address) => out.extend_from_slice(&address.0),
+        Datum::MacAddress8(address) => out.extend_from_slice(&address.0),
         Datum::Oid(_) if ty.oid.has_labels() => {
             put_text(&super::to_text(value, ty, ctx), ctx, out)?;
         }
@@ -548,6 +520,6 @@ mod tests {
             assert_eq!(error.state(), SqlState::PROTOCOL_VIOLATION, "{length}");
         }
         bytes.push(0);
-        assert_eq!(snapshot_recv(&bytes).unwrap_err().message(), TOO_LONG);
+        assert_eq!(snapshot_recv(&bytes).unwrap_err().message(), too_long().message());
     }
 }

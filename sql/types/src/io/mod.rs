@@ -1,9 +1,9 @@
 //! Values as text and as the wire's binary form, for every type.
 //!
 //! - this file  which type has which form
-//! - [`binary`]  the wire's
-//! - [`array`], [`record`], [`label`], [`json`], [`float`], [`byte`] (`"char"`), [`point`], [`lsn`], [`snapshot`]
-//!   forms of one kind of values each
+//! - [`binary`]  the wire's, read with what is in [`message`]
+//! - [`array`], [`record`], [`label`], [`json`], [`float`], [`byte`] (`"char"`), [`point`], [`lsn`], [`snapshot`],
+//!   [`network`] forms of one kind of values each
 //! - [`room`]    whether there is room for a text; [`syntax_error`] what is none of a type's
 //!
 //! [`text_in`] and [`text_out`] are the types' input and output functions; [`binary_in`] and
@@ -17,6 +17,8 @@ mod float;
 mod json;
 mod label;
 pub(crate) mod lsn;
+mod message;
+mod network;
 pub(crate) mod point;
 pub mod record;
 mod room;
@@ -24,11 +26,12 @@ pub(crate) mod snapshot;
 mod syntax_error;
 
 pub use array::{array_in, array_out};
-pub use binary::{binary_in, binary_out, placed};
-pub(crate) use binary::{too_long, too_short};
+pub use binary::{binary_in, binary_out};
 pub use byte::{byte_in, byte_of, byte_out, byte_value};
 pub use float::{general_text, parse_f32, parse_f64, show_f32, show_f64, write_f32, write_f64};
 pub use json::{jsonb_text, validate_json};
+pub use message::placed;
+pub(crate) use message::{too_long, too_short};
 pub use record::{record_in, record_out};
 pub use room::text_too_long;
 pub use syntax_error::invalid_syntax;
@@ -42,6 +45,7 @@ use crate::datum::Datum;
 use crate::error::{Result, SqlError, SqlState};
 use crate::function::FunctionContext;
 use crate::interrupt;
+use crate::network::{Inet, MacAddress, MacAddress8};
 use crate::type_kind::TypeKind;
 use crate::type_table::{TypeNames, element_of, fixed_length};
 use crate::types::{Oid, Type};
@@ -185,6 +189,9 @@ pub fn text_in(text: &str, ty: Type, ctx: &FunctionContext<'_>) -> Result<Datum>
             crate::typmod::coerce_typmod(value, ty, false)?
         }
         Oid::UUID => Datum::Uuid(Box::new(parse_uuid(text).ok_or_else(|| invalid_syntax("uuid", text))?)),
+        Oid::INET | Oid::CIDR => Datum::Inet(Inet::parse(text, ty.oid == Oid::CIDR)?),
+        Oid::MACADDR => Datum::MacAddress(MacAddress::parse(text)?),
+        Oid::MACADDR8 => Datum::MacAddress8(MacAddress8::parse(text)?),
         Oid::OID | Oid::XID | Oid::CID => Datum::Oid(parse_oid(text)?),
         Oid::XID8 => Datum::Int8(crate::function::parse_transaction_id(text)),
         Oid::PG_LSN => Datum::Int8(crate::function::parse_lsn(text)?),
@@ -435,6 +442,9 @@ pub fn text_out(value: &Datum, ty: Type, ctx: &FunctionContext<'_>, out: &mut dy
         Datum::TimestampTz(t) => datetime::show_timestamptz(*t, ctx.style(), out),
         Datum::Interval(i) => datetime::format_interval(i, ctx.style().interval, out),
         Datum::Uuid(bytes) => write_uuid(bytes, out),
+        Datum::Inet(inet) => inet.write(ty.oid == Oid::CIDR, out),
+        Datum::MacAddress(address) => write!(out, "{address}"),
+        Datum::MacAddress8(address) => write!(out, "{address}"),
         Datum::Oid(oid) => match ty.oid {
             Oid::REGCLASS
             | Oid::REGPROC
@@ -489,12 +499,15 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
         Datum::Bpchar(_) => ty == Oid::BPCHAR,
         Datum::Text(_) => {
             let shown = [Oid::BOOL, Oid::BYTEA, Oid::BIT, Oid::VARBIT, Oid::JSONB, Oid::UUID, Oid::RECORD];
+            let addresses = [Oid::INET, Oid::CIDR, Oid::MACADDR, Oid::MACADDR8];
             let category = crate::type_table::type_info(ty).map(|info| info.category);
             !shown.contains(&ty)
+                && !addresses.contains(&ty)
                 && category.is_some_and(|category| !matches!(category, b'N' | b'D' | b'T' | b'A'))
         }
         Datum::Oid(_) => fixed_length(ty) == Some(4),
         Datum::Bits(_) => matches!(ty, Oid::BIT | Oid::VARBIT),
+        Datum::Inet(_) => matches!(ty, Oid::INET | Oid::CIDR),
         Datum::Int8(_) => matches!(ty, Oid::INT8 | Oid::XID8 | Oid::PG_LSN | Oid::TID),
         Datum::Array(array) => {
             let element = element_of(ty);
@@ -507,7 +520,7 @@ pub fn may_be(value: &Datum, ty: Oid) -> bool {
 }
 
 /// The type a value shows by itself, where the plan's type is not at hand (`concat`, record
-/// fields): exact but for the string, bit string and oid families.
+/// fields): exact but for the string, bit string, network and oid families.
 pub fn natural_type(value: &Datum) -> Type {
     match value {
         Datum::Null => Type::UNKNOWN,
@@ -530,6 +543,9 @@ pub fn natural_type(value: &Datum) -> Type {
         Datum::TimestampTz(_) => Type::TIMESTAMPTZ,
         Datum::Interval(_) => Type::INTERVAL,
         Datum::Uuid(_) => Type::UUID,
+        Datum::Inet(_) => Type::INET,
+        Datum::MacAddress(_) => Type::MACADDR,
+        Datum::MacAddress8(_) => Type::MACADDR8,
         // An oid of pg_enum cannot be told from a label here, and labels are what fields hold.
         Datum::Oid(oid) if oid.is_enum_label() => Type::of(Oid::ANYENUM),
         Datum::Oid(_) => Type::OID,

@@ -145,7 +145,7 @@ pub fn record_out(
             Datum::Int2(_) | Datum::Int4(_) | Datum::Int8(_) | Datum::Bool(_) | Datum::Numeric(_) => {
                 text_out(field, ty, ctx, out)?;
             }
-            Datum::Float4(_) | Datum::Float8(_) | Datum::Time(_) | Datum::Uuid(_) => {
+            Datum::Float4(_) | Datum::Float8(_) | Datum::Time(_) | Datum::Uuid(_) | Datum::Inet(_) => {
                 text_out(field, ty, ctx, out)?;
             }
             Datum::Text(text) if ty.oid != Oid::BPCHAR => field_out(text, out)?,

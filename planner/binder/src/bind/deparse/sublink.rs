@@ -8,7 +8,7 @@ use super::*;
 /// Whether values of two types are compared as they are.
 fn is_compared_plainly(one: Oid, other: Oid) -> bool {
     let integers = [Oid::INT2, Oid::INT4, Oid::INT8];
-    let is_own = |oid: Oid| !matches!(oid, Oid::VARCHAR | Oid::UNKNOWN);
+    let is_own = |oid: Oid| !matches!(oid, Oid::VARCHAR | Oid::CIDR | Oid::UNKNOWN);
     one == other && is_own(one) || integers.contains(&one) && integers.contains(&other)
 }
 

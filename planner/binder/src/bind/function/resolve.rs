@@ -142,14 +142,15 @@ pub fn type_list(types: &[Type], names: &dyn TypeNames) -> String {
 }
 
 /// Functions that show values of any type as text: of numbers of objects only the type says that they show
-/// as names, and of bytes, places in the log and in tables, and lists of numbers how they show.
+/// as names, and of bytes, places in the log and in tables, networks and lists of numbers how they show.
 pub(super) fn shown_by_name(function: &ScalarFunction, args: Vec<BoundExpr>) -> Vec<BoundExpr> {
     if !function.is(Intrinsic::ShowsArguments) {
         return args;
     }
     let shown = |arg: BoundExpr| {
         let ty = arg.ty.oid;
-        if ty.names_object() || is_vector(ty) || matches!(ty, Oid::CHAR | Oid::PG_LSN | Oid::TID) {
+        if ty.names_object() || is_vector(ty) || matches!(ty, Oid::CHAR | Oid::PG_LSN | Oid::TID | Oid::CIDR)
+        {
             return BoundExpr::new(ExprKind::ConvertIo(Box::new(arg)), Type::TEXT);
         }
         arg

@@ -282,10 +282,14 @@ impl Writer<'_> {
         }
     }
 
-    /// A part of the key as operators of its class take it: varchar has those of text.
+    /// A part of the key as operators of its class take it: varchar has those of text, cidr those of inet.
     fn operand(&self, place: usize) -> String {
         let (text, ty) = &self.parts[place];
-        if ty.oid == Oid::VARCHAR { format!("({text})::text") } else { text.clone() }
+        match ty.oid {
+            Oid::VARCHAR => format!("({text})::text"),
+            Oid::CIDR => format!("({text})::inet"),
+            _ => text.clone(),
+        }
     }
 
     fn list(&self, values: &[Option<String>]) -> Result<Vec<String>> {

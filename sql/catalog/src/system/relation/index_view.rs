@@ -164,6 +164,7 @@ pub(in crate::system) fn operator_class(ty: Oid) -> Oid {
     // Types without a class of their own use the one they are binary coercible to.
     let ty = match ty {
         Oid::VARCHAR => Oid::TEXT,
+        Oid::CIDR => Oid::INET,
         other if crate::type_table::element_of(other).is_some() => Oid::ANYARRAY,
         other => other.class_input().unwrap_or(other),
     };

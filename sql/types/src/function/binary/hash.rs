@@ -50,6 +50,12 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("timestamp_hash_extended", extended),
     ("interval_hash", plain),
     ("interval_hash_extended", extended),
+    ("hashinet", plain),
+    ("hashinetextended", extended),
+    ("hashmacaddr", plain),
+    ("hashmacaddrextended", extended),
+    ("hashmacaddr8", plain),
+    ("hashmacaddr8extended", extended),
     ("uuid_hash", plain),
     ("uuid_hash_extended", extended),
 ];

@@ -41,6 +41,10 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
     ("point_send", |c, v| send(Type::POINT, c, v)),
     ("pg_snapshot_send", |c, v| send(Type::PG_SNAPSHOT, c, v)),
     ("uuid_send", |c, v| send(Type::UUID, c, v)),
+    ("inet_send", |c, v| send(Type::INET, c, v)),
+    ("cidr_send", |c, v| send(Type::CIDR, c, v)),
+    ("macaddr_send", |c, v| send(Type::MACADDR, c, v)),
+    ("macaddr8_send", |c, v| send(Type::MACADDR8, c, v)),
     ("json_send", |c, v| send(Type::JSON, c, v)),
     ("jsonb_send", |c, v| send(Type::JSONB, c, v)),
 ];

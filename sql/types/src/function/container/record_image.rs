@@ -151,6 +151,9 @@ fn image(value: &Datum, ty: Type, ctx: &FunctionContext<'_>) -> Vec<u8> {
         Datum::Bytea(bytes) => bytes.to_vec(),
         Datum::Bits(bits) => [&(bits.len() as i32).to_le_bytes()[..], bits.bytes()].concat(),
         Datum::Uuid(bytes) => bytes.to_vec(),
+        Datum::Inet(inet) => inet.stored(),
+        Datum::MacAddress(address) => address.0.to_vec(),
+        Datum::MacAddress8(address) => address.0.to_vec(),
         Datum::TimeTz(at) => [&at.microseconds().to_le_bytes()[..], &at.west().to_le_bytes()].concat(),
         Datum::Interval(interval) => {
             let (days, months) = (interval.days.to_le_bytes(), interval.months.to_le_bytes());

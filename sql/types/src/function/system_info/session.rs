@@ -22,6 +22,7 @@ pub(in crate::function) const HOSTED: &[(&str, Eval)] = hosted! {
     "archipel_sequence_row" "nextval_oid" "currval_oid" "lastval" "setval_oid" "setval3_oid" "pg_sequence_last_value" "pg_sequence_parameters"
     "current_database" "current_schema" "current_schemas" "current_user" "session_user" "current_query"
     "pg_backend_pid" "pg_get_userbyid" "pg_postmaster_start_time" "pg_conf_load_time" "pg_is_in_recovery" "inet_server_port" "inet_client_port"
+    "inet_client_addr" "inet_server_addr"
     "pg_get_expr" "pg_get_expr_ext" "pg_get_indexdef" "pg_get_indexdef_ext" "pg_get_constraintdef" "pg_get_constraintdef_ext"
     "pg_get_functiondef" "pg_get_function_arguments" "pg_get_function_identity_arguments" "pg_get_function_result"
     "pg_get_function_arg_default" "pg_get_function_sqlbody" "pg_get_viewdef" "pg_get_viewdef_ext" "pg_get_viewdef_name"
@@ -238,6 +239,8 @@ fn column_size(value: &Datum) -> i32 {
         }
         Datum::Array(array) => 24 + array.values.iter().map(column_size).sum::<i32>(),
         Datum::Record(fields) => 24 + fields.iter().map(column_size).sum::<i32>(),
+        // Behind a length of one byte.
+        Datum::Inet(inet) => inet.stored().len() as i32 + 1,
         fixed => fixed_length(natural_type(fixed).oid).map_or(4, |length| length as i32),
     }
 }

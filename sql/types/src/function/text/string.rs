@@ -426,11 +426,12 @@ pub fn chr(code: i32) -> Result<char> {
     })
 }
 
-/// A value cast to text, which is its output but for booleans and the blanks of `bpchar`.
+/// A value cast to text, which is its output but for booleans, the blanks of `bpchar` and the length of a host.
 fn as_text(context: &FunctionContext<'_>, value: &Datum) -> Result<String> {
     match value {
         Datum::Bool(value) => Ok(value.to_string()),
         Datum::Bpchar(value) => Ok(crate::typmod::without_blanks(value).to_owned()),
+        Datum::Inet(_) => text_of(value, Type::CIDR, context),
         value => shown(context, value),
     }
 }
@@ -509,14 +510,14 @@ pub(in crate::function) const FUNCTIONS: &[(&str, Eval)] = &[
         Ok(text_datum(c.style().quoting.name(name)))
     }),
     ("quote_literal", |_, v| Ok(made_text(quoted(text(v, 0)?)?))),
-    ("sql_1285", |c, v| Ok(made_text(quoted(&shown(c, any(v, 0)?)?)?))),
+    ("sql_1285", |c, v| Ok(made_text(quoted(&as_text(c, any(v, 0)?)?)?))),
     ("quote_nullable", |_, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
         _ => Ok(made_text(quoted(text(v, 0)?)?)),
     }),
     ("sql_1290", |c, v| match any(v, 0)? {
         Datum::Null => Ok(text_datum("NULL")),
-        value => Ok(made_text(quoted(&shown(c, value)?)?)),
+        value => Ok(made_text(quoted(&as_text(c, value)?)?)),
     }),
     ("nameconcatoid", |_, v| {
         Ok(text_datum(crate::io::truncate_name(&format!("{}_{}", text(v, 0)?, oid(v, 1)?))))

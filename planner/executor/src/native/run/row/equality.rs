@@ -29,6 +29,7 @@ pub(crate) fn widened(value: BoundExpr, to: Type) -> Option<BoundExpr> {
 pub fn equality(left: Oid, right: Oid) -> Result<ResolvedFunction> {
     let plain = |oid: Oid| match oid {
         Oid::VARCHAR | Oid::NAME => Oid::TEXT,
+        Oid::CIDR => Oid::INET,
         other if other.names_object() => Oid::OID,
         other if left != right => other,
         other if element_of(other).is_some() => Oid::ANYARRAY,

@@ -269,6 +269,7 @@ pub(crate) fn comparable(column: &BoundExpr, value: &BoundExpr) -> bool {
         Oid::INT2 | Oid::INT4 | Oid::INT8 | Oid::OID => Oid::INT8,
         oid if oid.names_object() => Oid::INT8,
         Oid::TEXT | Oid::VARCHAR | Oid::NAME | Oid::BPCHAR | Oid::UNKNOWN => Oid::TEXT,
+        Oid::CIDR => Oid::INET,
         other => other,
     };
     family(column.ty.oid) == family(value.ty.oid)

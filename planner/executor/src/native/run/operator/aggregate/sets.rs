@@ -150,6 +150,9 @@ fn shows_all(value: &Datum) -> bool {
             | Datum::Timestamp(_)
             | Datum::TimestampTz(_)
             | Datum::Uuid(_)
+            | Datum::Inet(_)
+            | Datum::MacAddress(_)
+            | Datum::MacAddress8(_)
             | Datum::Oid(_)
     )
 }
