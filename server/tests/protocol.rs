@@ -193,7 +193,7 @@ fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
     let array = |count: u8, rest: &[u8]| {
         [&[0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 23, 0, 0, 0, count, 0, 0, 0, 1][..], rest].concat()
     };
-    let cases: [(&str, u32, Vec<u8>, &str, &str); 20] = [
+    let cases: [(&str, u32, Vec<u8>, &str, &str); 25] = [
         ("int4", 23, vec![], "08P01", short),
         ("int4", 23, vec![0; 3], "08P01", short),
         ("int4", 23, vec![0; 5], "22P03", long),
@@ -225,6 +225,11 @@ fn binary_values_of_wrong_lengths_are_refused_in_postgresqls_words() {
         ("timetz", 1266, vec![255; 8], "22008", "time out of range"),
         ("varbit", 1562, vec![255; 4], "22P03", "invalid length in external bit string"),
         ("bit", 1560, vec![0, 0, 0, 9, 255], "08P01", short),
+        ("inet", 869, vec![2], "08P01", "no data left in message"),
+        ("inet", 869, vec![4], "22P03", "invalid address family in external \"inet\" value"),
+        ("cidr", 650, vec![2, 8, 1, 4, 10, 0, 0, 1], "22P03", "invalid external \"cidr\" value"),
+        ("macaddr", 829, vec![1; 5], "08P01", "no data left in message"),
+        ("macaddr8", 774, vec![1; 9], "22P03", long),
         ("txid_snapshot", 2970, vec![], "08P01", short),
         (
             "int4[]",

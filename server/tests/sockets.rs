@@ -33,7 +33,7 @@ async fn a_client_on_the_unix_socket_is_served_and_the_files_go_with_the_server(
     assert!(row.get::<_, &str>(0) == long);
     let row = client
         .query_one(
-            "SELECT client_addr, client_port, current_setting('unix_socket_directories')
+            "SELECT client_addr::text, client_port, current_setting('unix_socket_directories')
              FROM pg_stat_activity WHERE pid = pg_backend_pid()",
             &[],
         )

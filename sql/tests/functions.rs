@@ -59,10 +59,11 @@ fn evaluate(function: &ScalarFunction, args: &[&str], ctx: &FunctionContext<'_>)
     let result = (function.eval)(ctx, &values)?;
     Ok(match result {
         Datum::Null => "\\N".to_owned(),
-        // The answers were recorded by casts to text: that of boolean spells the word out, and that of
-        // bpchar takes the blanks off.
+        // The answers were recorded by casts to text: that of boolean spells the word out, that of bpchar takes
+        // the blanks off, and that of inet tells every length.
         Datum::Bool(b) => b.to_string(),
         Datum::Bpchar(text) => text.trim_end_matches(' ').to_owned(),
+        network @ Datum::Inet(_) => to_text(&network, Type::CIDR, ctx),
         other => to_text(&other, Type::of(result_type(function, function.args)), ctx),
     })
 }

@@ -29,8 +29,7 @@ const LATER: &str = "step 10: ";
 /// How a reason begins of a test that passes in some runs.
 const AT_TIMES: &str = "at times: ";
 /// Types that belong to that step, each with the reason it is counted under.
-const LATER_TYPES: [(&str, &[&str]); 8] = [
-    ("network addresses", &["inet", "cidr", "macaddr", "macaddr8"]),
+const LATER_TYPES: [(&str, &[&str]); 7] = [
     ("geometric types", &["box", "circle", "line", "lseg", "path", "polygon"]),
     (
         "range types",

@@ -2,7 +2,6 @@
 
 import os
 
-from django.db.backends.postgresql.base import DatabaseWrapper
 from django.db.backends.postgresql.features import DatabaseFeatures
 from django.test.runner import DiscoverRunner
 
@@ -25,10 +24,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 # All tables are made at once, so that one type, collation or constraint that is missing would leave no test;
-# this is what Django takes where a database has no type of its own for addresses, no collations beside C, and
-# no unique constraints that wait.
-if "WITHOUT_INET" in os.environ:
-    DatabaseWrapper.data_types["GenericIPAddressField"] = "char(39)"
+# this is what Django takes where a database has no collations beside C, and no unique constraints that wait.
 if "WITHOUT_ICU" in os.environ:
     DatabaseFeatures.test_collations = {"deterministic": "C", "non_default": None, "swedish_ci": None, "virtual": "C"}
 if "WITHOUT_DEFERRABLE_UNIQUE" in os.environ:
