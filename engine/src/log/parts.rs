@@ -17,10 +17,11 @@
 //! one write-ahead log, so one order and one sync: a crash leaves a prefix of parts and batches together.
 //!
 //! - *Order.* Parts are in the buffer before the epoch is entered. So whoever takes redo of a closed epoch finds
-//!   the parts it names, and writes them before its batch.
+//!   the parts it names, and writes them before its batch. Before a batch that names none it writes some: those of a
+//!   commit that is prepared in slices ([`crate::txn::Commit`]) keep nobody's batch for long.
 //! - *Undecided.* A transaction that does not commit after all (what it read from reference tables has changed, the
 //!   disk is full) says so, and its parts go at once, written or not (`PartWork::Drop`). It tries again under a new
-//!   id: each attempt has parts of its own.
+//!   id: each attempt has parts of its own, but for one that was prepared, whose parts are what they were.
 //! - *A start* reads the log, then the parts that its transactions name, and drops all others before it writes. A
 //!   named one that is missing or not what it was is damage.
 //! - *A checkpoint* reads deletes below its cut from the log and from the parts named there. These go once its mark

@@ -12,7 +12,7 @@
 //! while what is on its way still fits, [`Log::admits`] refuses new writes; a batch or a part that does
 //! not fit all the same is kept and tried again. When space returns, so do the writes.
 //!
-//! **Parts** of large transactions ([`super::parts`]) are written as they come, before the next batch and without a
+//! **Parts** of large transactions ([`super::parts`]) are written as they come, some before each batch and without a
 //! sync of their own.
 
 use std::collections::VecDeque;
@@ -510,13 +510,16 @@ impl LogWriter {
         let late = crate::planted::is(crate::planted::Bug::CommitBeforeParts);
         #[cfg(not(test))]
         let late = false;
-        if !late {
-            bytes += self.write_parts()?;
-        }
         if closed <= self.log.durable() {
+            bytes += self.write_parts(self.parts_a_step())?;
             return Ok(Step { durable: self.log.durable(), bytes });
         }
         self.collect(closed);
+        if !late {
+            // Of commits that are to come some, so that nobody's batch waits for all of them.
+            let names_parts = self.segments.iter().any(|(_, segment)| segment.part_bytes > 0);
+            bytes += self.write_parts(if names_parts { u64::MAX } else { self.parts_a_step() })?;
+        }
         if self.segments.is_empty() {
             // Nothing was committed in these epochs: they are durable as they are.
             self.log.publish(closed);
@@ -537,7 +540,7 @@ impl LogWriter {
         self.next = self.next.next();
         bytes += self.write_pending()?;
         if late {
-            bytes += self.write_parts()?;
+            bytes += self.write_parts(u64::MAX)?;
         }
         Ok(Step { durable: self.log.durable(), bytes })
     }
@@ -581,10 +584,15 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Writes the parts that were taken. The next batch's sync makes them durable.
-    fn write_parts(&mut self) -> Result<u64, StoreError> {
+    /// Bytes of parts that a batch waits for which names none.
+    fn parts_a_step(&self) -> u64 {
+        4 * self.log.limits.part_bytes.max(1) as u64
+    }
+
+    /// Writes of the parts that were taken until there are so many bytes. The next batch's sync makes them durable.
+    fn write_parts(&mut self, bytes_max: u64) -> Result<u64, StoreError> {
         let mut bytes = 0;
-        while let Some((buffer, part)) = self.parts.unwritten.front() {
+        while let Some((buffer, part)) = self.parts.unwritten.front().filter(|_| bytes < bytes_max) {
             self.note_disk(self.store.append_part(part.id, part.number, &part.value))?;
             // Others ask for what is left meanwhile.
             *self.log.space.lock() = self.store.space();
@@ -637,7 +645,7 @@ impl LogWriter {
     pub fn run(&mut self, advance: &dyn Fn() -> Epoch, stop: &AtomicBool) {
         loop {
             let stopping = stop.load(Ordering::Acquire);
-            if !stopping && !self.log.somebody_waits() {
+            if !stopping && self.parts.is_empty() && !self.log.somebody_waits() {
                 self.log.wait_for_nudge(self.log.limits.asynchronous_delay);
             }
             self.look_for_space();
