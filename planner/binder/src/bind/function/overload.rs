@@ -353,6 +353,11 @@ impl Binder<'_, '_> {
         let Candidates { list: mut candidates, signatures, equal } =
             candidates(&callees, &args, procedure_call);
         let actual: Vec<Oid> = args.iter().map(|arg| arg.value.ty.oid).collect();
+        if !signatures.contains(&actual)
+            && let Some(named) = self.cast_from_text((schema, name), &args, procedure_call)?
+        {
+            return Ok(named);
+        }
         let chosen = match choose(&actual, &signatures) {
             Choice::One(i) if equal.contains(&i) => Choice::Ambiguous,
             chosen => chosen,
@@ -380,6 +385,7 @@ impl Binder<'_, '_> {
             Choice::None => self.without_candidate((schema, name), &callees, args, procedure_call, span),
         }
     }
+
     /// A call as messages show it.
     fn call_signature(&self, schema: Option<&str>, name: &str, args: &[Argument]) -> String {
         let types: Vec<Type> = args.iter().map(|arg| arg.value.declared()).collect();
@@ -411,24 +417,8 @@ impl Binder<'_, '_> {
             let field = row_value::record_field(value.clone(), place, fields[place].1);
             return Ok(Resolved::Cast(field));
         }
-        if let [arg] = &args[..]
-            && arg.name.is_none()
-            && !procedure_call
-            && schema.is_none_or(|schema| schema == "pg_catalog")
-            && let Some(info) = type_by_name(name)
-            // Rows become text by casts that are written as such.
-            && arg.value.ty.oid != Oid::RECORD
-            && !arg.value.ty.oid.is_composite()
-            && (arg.value.ty.oid == Oid::UNKNOWN
-                || function::cast(arg.value.ty.oid, info.oid).is_some()
-                || info.category == b'S')
-        {
-            let value = args
-                .into_iter()
-                .next()
-                .map(|arg| arg.value)
-                .ok_or_else(|| SqlError::internal("no argument"))?;
-            return self.coerce_or_fail(value, Type::of(info.oid), CastContext::Explicit).map(Resolved::Cast);
+        if let Some(cast) = self.cast_named((schema, name), &args, procedure_call)? {
+            return Ok(cast);
         }
         if !procedure_call && let Some(cast) = self.type_call((schema, name), &args, span)? {
             return Ok(Resolved::Cast(cast));
