@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use archipel_engine::id::GroupId;
-use archipel_engine::log::MemoryStore;
 use archipel_engine::log::memory::Survivors;
+use archipel_engine::log::{LogLimits, LogStore, MemoryStore};
 use archipel_engine::txn::{Commit, Rollback};
 use archipel_engine::{
     Direction, Engine, EngineConfig, Inserted, Interactive, Isolation, LockMode, LockWait, REFERENCE_GROUP,
@@ -19,8 +19,20 @@ const ACCOUNTS_COUNT: i64 = 60;
 
 /// Two partitions of 60 accounts with 100 each; slices of three changes, which nobody runs by himself.
 fn bank() -> (Engine, MemoryStore) {
+    bank_with(EngineConfig::default())
+}
+
+/// The same, with these bounds of memory and parts.
+fn bank_with(bounds: EngineConfig) -> (Engine, MemoryStore) {
     let store = MemoryStore::new();
-    let config = EngineConfig { background: false, ended_at_once: 10, slice_changes_max: 3, ..config(1) };
+    let config = EngineConfig {
+        background: false,
+        ended_at_once: 10,
+        slice_changes_max: 3,
+        max_memory_bytes: bounds.max_memory_bytes,
+        log: bounds.log,
+        ..config(1)
+    };
     let engine = Engine::open(config, Arc::new(store.clone())).expect("the engine opens");
     open_bank(&engine, ACCOUNTS_COUNT);
     engine.pre_split(GroupId(ACCOUNTS.0), vec![account_key(30)]).wait().outcome.result.expect("it splits");
@@ -304,4 +316,66 @@ fn engine_with_five(engine: &Engine) -> Engine {
     .map(drop)
     .expect("written");
     engine.clone()
+}
+
+#[test]
+fn a_commit_is_cancelled_before_it_is_decided_and_not_after() {
+    let (engine, _) = bank();
+    let cancel = |ending: &Submission<Commit>| {
+        if let Some(canceller) = ending.canceller() {
+            canceller.cancel(Stop::Cancelled);
+        }
+    };
+    let transaction = many_changes(&engine, Isolation::ReadCommitted);
+    let mut ending = engine.commit(&transaction);
+    (0..3).for_each(|_| assert_eq!(step(&engine, &mut ending), None));
+    cancel(&ending);
+    assert_eq!(ending.wait().outcome.result, Err(Stop::Cancelled));
+    engine.rollback(&transaction).wait().outcome.result.expect("rolled back");
+    assert_eq!(all(&engine, Direction::Ascending), before());
+
+    let transaction = many_changes(&engine, Isolation::ReadCommitted);
+    let mut ending = engine.commit(&transaction);
+    while unpredicted(&engine, |txn| balance(txn, 40)).0 == Ok(Some(100)) {
+        assert_eq!(step(&engine, &mut ending), None);
+    }
+    cancel(&ending);
+    assert_eq!(ending.wait().outcome.result, Ok(()));
+    assert_eq!(all(&engine, Direction::Ascending), after());
+}
+
+#[test]
+fn a_commit_beyond_the_memory_is_refused_and_leaves_nothing() {
+    let log = LogLimits { part_bytes: 1_000, ..LogLimits::default() };
+    let (engine, store) =
+        bank_with(EngineConfig { max_memory_bytes: 600_000, log, ..EngineConfig::default() });
+    engine.step_log().expect("written");
+    let of_bank = store.part_ids().expect("readable");
+    let transaction = engine.begin();
+    within(&engine, &transaction, |txn| {
+        for id in 100..120 {
+            let owner = format!("{id}{}", "x".repeat(50_000));
+            assert_eq!(insert_account(txn, id, &owner, 1)?, Inserted::Ok);
+        }
+        Ok(())
+    })
+    .expect("images count when they become rows");
+    let mut ending = engine.commit(&transaction);
+    let mut parts_seen = 0;
+    let result = loop {
+        engine.step_log().expect("written");
+        parts_seen = store.part_ids().expect("readable").len().max(parts_seen);
+        if let Some(result) = step(&engine, &mut ending) {
+            break result;
+        }
+    };
+    assert_eq!(result, Err(Stop::OutOfMemory));
+    engine.rollback(&transaction).wait().outcome.result.expect("rolled back");
+    engine.step_log().expect("written");
+    assert!(parts_seen > of_bank.len(), "it had sent some ahead");
+    assert_eq!(store.part_ids().expect("readable"), of_bank, "and they are nobody's");
+    assert_eq!(all(&engine, Direction::Ascending), before());
+    let other = many_changes(&engine, Isolation::ReadCommitted);
+    engine.commit(&other).wait().outcome.result.expect("there is room for it");
+    assert_eq!(all(&engine, Direction::Ascending), after());
 }

@@ -87,10 +87,13 @@ impl Txn<'_> {
             }
             let root = self.root(partition, place)?;
             self.admit(root, place, ObjectMode::AccessShare)?;
-            if root.has_unsettled() {
-                covered.iter().for_each(|(_, key)| self.settle_key(partition, place, key));
-            }
-            let root = self.root(partition, place)?;
+            let root = match root.has_unsettled() {
+                true => {
+                    covered.iter().for_each(|(_, key)| self.settle_key(partition, place, key));
+                    self.root(partition, place)?
+                }
+                false => root,
+            };
             let stamp = root.rows().lookup_each(&covered, visit);
             // SAFETY: as above.
             let epoch = unsafe { partition.data_mut() }.epoch_of(stamp);
